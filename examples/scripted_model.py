@@ -1,0 +1,463 @@
+"""A tiny rule-based chat model behind the OpenAI and Gemini wires, for when no real model is reachable.
+
+It lets every example run offline with the official clients, and it cannot cheat: it knows rules, no facts.
+Whatever it says about an end user it read in a function result of the same request, so an exchange that
+was deleted from the memory is missing from its answer. Change it when a provider's wire changes.
+"""
+
+import json
+import re
+import socket
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self
+
+Json = dict[str, Any]
+
+RETRIEVE = "retrieve_end_user_memory"
+QUOTE_CHARACTERS = 240
+
+_ASKS = re.compile(
+    r"[?\uff1f]|[吗呢][。.!]*$|(?<![静確])か(?:な|ね)?[。.!]*$|请问|告诉我|推荐|提醒|教えて|勧めて|思い出させて"
+    # "When I fly, I sit in front." tells something: with a comma it is no question.
+    r"|^(?:what|when|where|which|who|whose|why|how)\b[^,]*$"
+    r"|^(?:please\s+)?(?:do(?!n't| not)|does|did|am|is|are|can|could|should|would|will"
+    r"|recommend|suggest|plan|remind|tell|show|list|find|help|draft)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^。.!?\uff01\uff1f\n]+(?:[.](?=\S)[^。.!?\uff01\uff1f\n]+)*[。.!?\uff01\uff1f]*\s*")
+_LATIN = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?")
+# One script a run: katakana, Han or hiragana.
+_CJK = re.compile(r"[\u30a1-\u30fa\u30fc]+|[\u3005\u3400-\u9fff]+|[\u3041-\u309f]+")
+_KANA = re.compile(r"[\u3041-\u30fa]")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+# Words that say that something is asked, never what: they would make every memory look related.
+_STOP = frozenset(
+    re.split(
+        r"\s+",
+        """a about again all am an and any are as at be been before but by can could did do does for from get give had
+        has have how i i'd i'm if in is it list me my of on or our please recommend remind should show so some
+        suggest tell than that the them then there these they this to us want was we were what what's when where
+        which who whose why will with would you your 何 私 教 我 什么""",
+    )
+)
+_CHINESE_STOP = re.compile("我的|我们|什么|怎么|请问|哪些|哪个|[我你您他她的了吗呢吧是在]")
+
+_PHRASES = {
+    "en": {
+        "noted": "Noted.",
+        "told": "You told me on {date}: “{quote}”",
+        "undated": "You told me: “{quote}”",
+        "nothing": "I have no memory of that.",
+        "failed": "I could not reach my memory just now.",
+        "blind": "I do not know: no memory was offered to me.",
+    },
+    "ja": {
+        "noted": "承知しました。",
+        "told": "{date}にこう伺いました：「{quote}」",  # noqa: RUF001  a Japanese colon in a Japanese sentence
+        "undated": "こう伺いました：「{quote}」",  # noqa: RUF001
+        "nothing": "それについての記憶はありません。",
+        "failed": "今は記憶を参照できませんでした。",
+        "blind": "わかりません。参照できる記憶がありません。",
+    },
+    "zh": {
+        "noted": "好的，知道了。",  # noqa: RUF001  a Chinese comma in a Chinese sentence
+        "told": "您在{date}告诉过我：“{quote}”",  # noqa: RUF001
+        "undated": "您告诉过我：“{quote}”",  # noqa: RUF001
+        "nothing": "我没有相关的记忆。",
+        "failed": "我现在无法读取记忆。",
+        "blind": "我不知道：没有可用的记忆。",  # noqa: RUF001
+    },
+}
+
+
+# --- What the model thinks: pure functions ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request, whatever wire it came over."""
+
+    text: str  # the last user message
+    function: str | None = None  # the declared retrieve function the model may call
+    parameters: frozenset[str] = frozenset()
+    results: list[Any] = field(default_factory=list)  # function results after the last user message
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model says, or the one function it calls instead."""
+
+    text: str | None = None
+    function: str | None = None
+    arguments: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A user message of a returned exchange: what may be quoted, and when it was said."""
+
+    rank: int  # in the memory's order, counted over what may be quoted
+    date: str
+    sentences: list[str]
+
+
+def decide(turn: Turn) -> Reply:
+    """Return the model's next move: a call, an answer from the returned memory, or an acknowledgement."""
+    phrases = _PHRASES[language(turn.text)]
+    if turn.results:
+        return Reply(text=_answer(turn, phrases))
+    if not asks(turn.text):
+        return Reply(text=phrases["noted"])
+    if turn.function is None:
+        return Reply(text=phrases["blind"])
+    arguments = {
+        "sessionData": {"messages": [{"role": "user", "content": turn.text}]},
+        "query": content_words(turn.text),
+        "limit": 5,
+    }
+    declared = {name: value for name, value in arguments.items() if name in turn.parameters}
+    return Reply(function=turn.function, arguments=declared)
+
+
+def language(text: str) -> str:
+    """Return "ja", "zh" or "en": kana make a text Japanese, Han characters alone Chinese."""
+    if _KANA.search(text):
+        return "ja"
+    return "zh" if _HAN.search(text) else "en"
+
+
+def asks(text: str) -> bool:
+    """Return whether any sentence of the text is a question or a request."""
+    return any(_ASKS.search(sentence) for sentence in _sentences(text))
+
+
+def content_words(text: str) -> str:
+    """Return the words that say what a question is about; the whole text when nothing else is left."""
+    lowered = text.lower()
+    words = [word for word in _LATIN.findall(lowered) if word not in _STOP]
+    for run in _CJK.findall(lowered):
+        parts = _CHINESE_STOP.split(run) if language(text) == "zh" else [run]
+        # Hiragana runs are mostly particles and endings; Japanese content is written in the other scripts.
+        words += [part for part in parts if part and part not in _STOP and not _is_hiragana(part)]
+    return " ".join(words) or text
+
+
+def _answer(turn: Turn, phrases: dict[str, str]) -> str:
+    returned = [entries for result in turn.results if (entries := _raw_entries(result)) is not None]
+    if not returned:
+        return phrases["failed"]
+    told = list(_told([entry for entries in returned for entry in entries], set(_sentences(turn.text))))
+    if not told:
+        return phrases["nothing"]
+    quotes = [
+        phrases["told" if one.date else "undated"].format(date=one.date, quote=one.sentences[0])
+        for one in _closest(turn.text, told)
+    ]
+    return " ".join(quotes)
+
+
+def _raw_entries(result: Any) -> list[Json] | None:
+    """Find `rawEntries` in a function result, in the envelopes it travels in; None when it is an error."""
+    if isinstance(result, str):
+        try:
+            result = json.loads(result)
+        except ValueError:
+            return None
+    if not isinstance(result, dict):
+        return None
+    entries = result.get("rawEntries")
+    if isinstance(entries, list):
+        return [entry for entry in entries if isinstance(entry, dict)]
+    return _raw_entries(result.get("functionResponse") or result.get("output"))
+
+
+def _told(entries: list[Json], asking: set[str]) -> Iterator[Told]:
+    rank = 0
+    for entry in entries:
+        date = str(entry.get("occurredAt") or entry.get("recordedAt") or "")[:10]
+        for message in (entry.get("requestRaw") or {}).get("messages") or []:
+            # A question of the past tells nothing, and neither does what is being said right now.
+            pieces = _SENTENCE.findall(_text(message))
+            told = [
+                s for s in pieces if s.strip() and s.strip() not in asking and not _ASKS.search(s.strip())
+            ]
+            if message.get("role") == "user" and told:
+                yield Told(rank, date, told)
+                rank += 1
+
+
+def _closest(question: str, told: list[Told]) -> list[Told]:
+    """Return one or two quotes: what shares the rarest words with the question and was ranked first.
+
+    A short message is quoted whole, a long one by its closest sentence.
+    """
+    asked = _terms(question)
+    common = Counter(term for one in told for term in set().union(*map(_terms, one.sentences)))
+
+    def shared(sentence: str) -> float:
+        return sum(1 / common[term] for term in asked & _terms(sentence))
+
+    def value(one: Told) -> float:
+        # Words can only meet in one language and one wording; the memory has ranked by meaning.
+        return max(map(shared, one.sentences)) + 1 / (1 + one.rank)
+
+    best, *others = sorted(told, key=value, reverse=True)
+    near = [one for one in others if any(map(shared, one.sentences)) and value(one) >= value(best) / 2]
+    return [_quoted(one, shared) for one in [best, *near[:1]]]
+
+
+def _quoted(one: Told, shared: Callable[[str], float]) -> Told:
+    whole = "".join(one.sentences).strip()
+    quote = whole if len(whole) <= QUOTE_CHARACTERS else max(one.sentences, key=shared).strip()
+    return Told(one.rank, one.date, [quote[:QUOTE_CHARACTERS]])
+
+
+def _terms(text: str) -> set[str]:
+    """Return word beginnings (a crude stem), katakana words, and single Han characters and their pairs."""
+    lowered = text.lower()
+    terms = {word[:5] for word in _LATIN.findall(lowered) if word not in _STOP}
+    for run in _CJK.findall(lowered):
+        if _HAN.match(run):
+            terms.update(run, (run[i : i + 2] for i in range(len(run) - 1)))
+        elif not _is_hiragana(run):
+            terms.add(run)
+    return terms
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence.strip() for sentence in _SENTENCE.findall(text) if sentence.strip()]
+
+
+def _is_hiragana(run: str) -> bool:
+    return all("\u3041" <= character <= "\u309f" for character in run)
+
+
+def _text(message: Json) -> str:
+    """Return the text of a message of either wire: a string, content parts or Gemini parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content or message.get("parts") or []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
+
+
+# --- How it is asked: one reader and one writer for each wire ------------------------------------------------
+
+
+def read_openai(body: Json) -> Turn:
+    """Read a Chat Completions request."""
+    text = ""
+    results: list[Any] = []
+    for message in body["messages"]:
+        if message["role"] == "user":
+            text, results = _text(message), []
+        elif message["role"] == "tool":
+            results.append(_text(message))
+    offered = [] if body.get("tool_choice") == "none" else body.get("tools") or []
+    declared = [tool["function"] for tool in offered if tool.get("type") == "function"]
+    return _turn(text, results, [(one["name"], one.get("parameters")) for one in declared])
+
+
+def read_gemini(body: Json) -> Turn:
+    """Read a generateContent request; the official client sends some keys in snake case."""
+    text = ""
+    results: list[Any] = []
+    for content in body["contents"]:
+        answers = [
+            part for part in content["parts"] if _either(part, "functionResponse", "function_response")
+        ]
+        if answers:
+            results += [
+                (_either(part, "functionResponse", "function_response"))["response"] for part in answers
+            ]
+        elif content.get("role", "user") == "user":
+            text, results = _text(content), []
+    declared = [one for tool in body.get("tools") or [] for one in _declarations(tool)]
+    if "NONE" in json.dumps(_either(body, "toolConfig", "tool_config")):
+        declared = []
+    schemas = [_either(one, "parametersJsonSchema", "parameters_json_schema") for one in declared]
+    named = zip(declared, schemas, strict=True)
+    return _turn(text, results, [(one["name"], schema or one.get("parameters")) for one, schema in named])
+
+
+def write_openai(reply: Reply, body: Json) -> Json:
+    """Write a Chat Completions response."""
+    message: Json = {"role": "assistant", "content": reply.text, "refusal": None}
+    if reply.function:
+        arguments = json.dumps(reply.arguments, ensure_ascii=False)
+        called = {"name": reply.function, "arguments": arguments}
+        message["tool_calls"] = [
+            {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function", "function": called}
+        ]
+    finish = "tool_calls" if reply.function else "stop"
+    read, written = _tokens(body["messages"]), _tokens(message)
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model", "scripted"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+    }
+
+
+def write_gemini(reply: Reply, body: Json, model: str) -> Json:
+    """Write a generateContent response."""
+    part: Json = {"text": reply.text}
+    if reply.function:
+        call_id = f"call_{uuid.uuid4().hex[:24]}"
+        part = {"functionCall": {"id": call_id, "name": reply.function, "args": reply.arguments}}
+    read, written = _tokens(body["contents"]), _tokens(part)
+    return {
+        "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}],
+        "usageMetadata": {
+            "promptTokenCount": read,
+            "candidatesTokenCount": written,
+            "totalTokenCount": read + written,
+        },
+        "modelVersion": model,
+        "responseId": uuid.uuid4().hex,
+    }
+
+
+def stream_openai(response: Json) -> Iterator[str]:
+    """Yield the response as the events a streaming client reads."""
+    choice = response["choices"][0]
+    delta = {name: value for name, value in choice["message"].items() if name != "refusal"}
+    if "tool_calls" in delta:
+        delta["tool_calls"] = [{"index": i, **call} for i, call in enumerate(delta["tool_calls"])]
+    shared = {name: response[name] for name in ("id", "created", "model")}
+    for step, finish in ((delta, None), ({}, choice["finish_reason"])):
+        choices = [{"index": 0, "delta": step, "finish_reason": finish}]
+        yield json.dumps({**shared, "object": "chat.completion.chunk", "choices": choices})
+    yield "[DONE]"
+
+
+def _turn(text: str, results: list[Any], declared: list[tuple[str, Json | None]]) -> Turn:
+    for name, schema in declared:
+        if name.endswith(RETRIEVE):
+            return Turn(text, name, frozenset((schema or {}).get("properties", ())), results)
+    return Turn(text, results=results)
+
+
+def _declarations(tool: Json) -> list[Json]:
+    return _either(tool, "functionDeclarations", "function_declarations") or []
+
+
+def _either(values: Json, camel: str, snake: str) -> Any:
+    return values.get(camel, values.get(snake))
+
+
+def _tokens(value: Any) -> int:
+    return 1 + len(json.dumps(value, ensure_ascii=False)) // 4  # close enough for a usage field
+
+
+# --- Where it listens ----------------------------------------------------------------------------------------
+
+
+class ScriptedModel:
+    """A model server on a free loopback port while the `with` block runs.
+
+    `base_url` is for Gemini clients; OpenAI clients take `base_url + "/v1"`.
+    """
+
+    def __init__(self) -> None:
+        self._server = _Server(("127.0.0.1", 0), _Endpoint)
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self.base_url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    """Threads for connections; all of them end with the server, also those a client keeps alive."""
+
+    def __init__(self, address: tuple[str, int], endpoint: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, endpoint)
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in list(self._open):
+            self.shutdown_request(connection)
+
+
+class _Endpoint(BaseHTTPRequestHandler):
+    """Routes: `/v1/chat/completions` and `…/models/{model}:generateContent`, both also streamed."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body leave in one packet,
+    disable_nagle_algorithm = True  # at once: a client must not wait for a delayed ACK
+
+    def do_POST(self) -> None:
+        try:
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self._answer(self.path.partition("?")[0], json.loads(sent))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self._error(400, "The request is not one this model understands.")
+
+    def _answer(self, path: str, body: Json) -> None:
+        model, _, method = path.rpartition("/models/")[2].partition(":")
+        if path == "/v1/chat/completions":
+            response = write_openai(decide(read_openai(body)), body)
+            if body.get("stream"):
+                self._send(200, "text/event-stream", _events(stream_openai(response)))
+            else:
+                self._send_json(200, response)
+        elif method == "generateContent":
+            self._send_json(200, write_gemini(decide(read_gemini(body)), body, model))
+        elif method == "streamGenerateContent":
+            response = write_gemini(decide(read_gemini(body)), body, model)
+            self._send(200, "text/event-stream", _events([json.dumps(response)]))
+        else:
+            self._error(404, "There is no such route.")
+
+    def _error(self, status: int, message: str) -> None:
+        # Both wires read this envelope.
+        error = {
+            "code": status,
+            "message": message,
+            "type": "invalid_request_error",
+            "status": "INVALID_ARGUMENT",
+        }
+        self._send_json(status, {"error": error})
+
+    def _send_json(self, status: int, value: Json) -> None:
+        self._send(status, "application/json", json.dumps(value, ensure_ascii=False).encode())
+
+    def _send(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: Any) -> None:
+        """Stay silent: the example's own output is what the reader came for."""
+
+
+def _events(lines: Any) -> bytes:
+    return "".join(f"data: {line}\n\n" for line in lines).encode()

@@ -1,0 +1,293 @@
+"""What of a conversation may travel to memory.
+
+A history holds more than was said: HALO's own calls and the memory they returned, reasoning, signatures, images. Memory must not
+learn its own words again, and nobody may be sent what only a provider can read. Meaning is left to the service. A new thing that
+must not travel changes this file; a new provider's history changes that provider's dialect.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from halo_sdk._plain import omitted, plain, size_bytes
+from halo_sdk.dialects import DIALECTS, detected
+from halo_sdk.errors import EmptyAnswerError, HaloConfigError
+
+MAX_MESSAGES = 4_000
+MAX_BYTES = 8 * 1024 * 1024
+_ENVELOPE_BYTES = 64 * 1024  # keys, instants and braces around the messages
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "thought"})
+_PRIVATE_FIELDS = frozenset(
+    {
+        "encrypted_content",
+        "extra_content",
+        "provider_specific_fields",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "thinking",
+        "thinking_blocks",
+        "thoughtSignature",
+        "thought_signature",
+    }
+)
+_MEDIA_TYPE_FIELDS = ("mime_type", "mimeType", "media_type", "mediaType")
+_MEDIA_WRAPPERS = frozenset(
+    {"audio", "file", "image", "image_url", "inlineData", "inline_data", "input_audio", "source"}
+)
+_SPOKEN_FIELDS = ("content", "parts", "refusal", "audio")
+_NOT_SAID = frozenset(
+    {
+        "created",
+        "finish_reason",
+        "functionCall",
+        "functionResponse",
+        "function_call",
+        "function_response",
+        "id",
+        "index",
+        "model",
+        "name",
+        "object",
+        "role",
+        "status",
+        "tool_calls",
+        "type",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What an application passed as its conversation, as plain JSON and nothing taken away yet.
+
+    Attributes:
+        state: The application's own state.
+        messages: The history; None where the application appended a turn the model never produced.
+    """
+
+    state: dict[str, Any]
+    messages: list[dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What of it may travel.
+
+    Attributes:
+        session_data: `messages` and the application's own state.
+        response: The answer, if there is one.
+        truncated: Older messages were left out.
+    """
+
+    session_data: dict[str, Any]
+    response: dict[str, Any] | None = None
+    truncated: bool = False
+
+
+def opened(session: object) -> Session:
+    """Read a conversation in any form an application may hold it.
+
+    Args:
+        session: Provider messages, SDK objects, session data with application state, or the end user's words.
+
+    Raises:
+        HaloConfigError: It is none of these.
+    """
+    value = plain(session)
+    if isinstance(value, str):
+        return Session({}, [_spoken("user", value)])
+    if isinstance(value, list):
+        return Session({}, _messages(value))
+    if not isinstance(value, dict):
+        raise HaloConfigError("a conversation is a list of messages, session data with `messages`, or text")
+    if isinstance(value.get("messages"), list):
+        state = {key: part for key, part in value.items() if key != "messages"}
+        return Session(state, _messages(value["messages"]))
+    return Session({}, [value]) if "role" in value else Session(value, [])
+
+
+def session_data(session: Session) -> dict[str, Any]:
+    """Return a conversation as session data that may travel: its newest part, if it is very long."""
+    return _travelling(session.state, session.messages, None).session_data
+
+
+def exchange(session: Session, response: object) -> Conversation:
+    """Return a conversation and its answer, ready to be captured.
+
+    Args:
+        session: The conversation. Without a response, an answer at its end is split off.
+        response: The answer: words, a message, or a provider's whole reply.
+
+    Raises:
+        EmptyAnswerError: The answer says nothing.
+        HaloConfigError: The answer is of no known kind.
+    """
+    messages = list(session.messages)
+    if response is not None:
+        answer = _message_of(response)
+        if messages and messages[-1] == answer:  # appended to the history as well
+            messages.pop()
+    elif messages and _is_answer(messages[-1]):
+        answer = messages.pop()
+    else:
+        return _travelling(session.state, messages, None)
+    said = _cleaned([answer])
+    if not said or not _says_something(said[0]):
+        raise EmptyAnswerError("there is no answer to capture: the model said nothing")
+    return _travelling(session.state, messages, said[0])
+
+
+def calls_this_turn(session: Session) -> int:
+    """Return how many of HALO's calls a history holds since the end user last spoke, the newest reply left out."""
+    messages = (
+        session.messages[:-1] if session.messages and _is_answer(session.messages[-1]) else session.messages
+    )
+    count = 0
+    for message in reversed([message for message in messages if message is not None]):
+        if any(dialect.opens_turn(message) for dialect in DIALECTS.values()):
+            break
+        count += sum(dialect.own_calls(message) for dialect in DIALECTS.values())
+    return count
+
+
+def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
+    spoken = [_spoken("user", each) if isinstance(each, str) else each for each in values]
+    return [each for each in spoken if each is None or isinstance(each, dict)]
+
+
+def _spoken(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def _message_of(response: object) -> dict[str, Any] | None:
+    value = plain(response)
+    if isinstance(value, str):
+        return _spoken("assistant", value)
+    if not isinstance(value, dict):
+        raise HaloConfigError("a response is text, a message, or a provider's reply")
+    try:
+        return detected(value).read(value).message
+    except HaloConfigError:  # a message of the application's own making
+        return value
+
+
+def _is_answer(message: Mapping[str, Any] | None) -> bool:
+    return message is None or any(dialect.is_answer(message) for dialect in DIALECTS.values())
+
+
+def _travelling(
+    state: dict[str, Any], messages: Sequence[dict[str, Any] | None], response: dict[str, Any] | None
+) -> Conversation:
+    kept = _cleaned(messages)
+    state = _without_media(state)
+    newest = _newest(kept, MAX_BYTES - _ENVELOPE_BYTES - size_bytes(state) - size_bytes(response))
+    truncated = len(newest) < len(kept)
+    if truncated:
+        newest = _without_own_calls(newest)  # the cut may have left a result without its call
+    return Conversation({"messages": newest, **state} if newest else state, response, truncated)
+
+
+def _newest(messages: list[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
+    """Return the longest end of a history that fits, and at least its last message."""
+    start = len(messages)
+    while start > max(0, len(messages) - MAX_MESSAGES):
+        room_bytes -= size_bytes(messages[start - 1]) + 1
+        if room_bytes < 0 and start < len(messages):
+            break
+        start -= 1
+    return messages[start:]
+
+
+def _cleaned(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    present = [message for message in messages if message is not None and not _is_thought(message)]
+    return [_visible(message) for message in _without_own_calls(present)]
+
+
+def _without_own_calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for dialect in DIALECTS.values():
+        messages = dialect.without_own_calls(messages)
+    return messages
+
+
+def _is_thought(block: object) -> bool:
+    return isinstance(block, dict) and (block.get("type") in _THOUGHTS or block.get("thought") is True)
+
+
+def _visible(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without thoughts, signatures and binary content."""
+    return {
+        key: [_visible_block(block) for block in value if not _is_thought(block)]
+        if isinstance(value, list)
+        else _without_media(value)
+        for key, value in message.items()
+        if key not in _PRIVATE_FIELDS
+    }
+
+
+def _visible_block(block: Any) -> Any:
+    """Return a part of a message; one that carries binary content becomes its placeholder."""
+    if not isinstance(block, dict):
+        return block
+    parts = _without_media({key: value for key, value in block.items() if key not in _PRIVATE_FIELDS})
+    for key in sorted(_MEDIA_WRAPPERS & parts.keys()):
+        carried = [parts[key], *parts[key].values()] if isinstance(parts[key], dict) else []
+        for candidate in carried:
+            if _is_placeholder(candidate):
+                return candidate
+    return parts
+
+
+def _without_media(value: Any) -> Any:
+    """Return plain JSON with every base64 content replaced by a placeholder."""
+    if isinstance(value, list):
+        return [_without_media(part) for part in value]
+    if isinstance(value, dict):
+        media_type = _media_type(value)
+        return {
+            key: _encoded(part, media_type)
+            if key == "data" and media_type and isinstance(part, str)
+            else _without_media(part)
+            for key, part in value.items()
+        }
+    if isinstance(value, str) and value.startswith("data:"):
+        header, _, encoded = value.partition(",")
+        if header.endswith(";base64"):
+            return _encoded(encoded, header.removeprefix("data:"))
+    return value
+
+
+def _media_type(block: Mapping[str, Any]) -> str:
+    for field in _MEDIA_TYPE_FIELDS:
+        if isinstance(block.get(field), str):
+            return str(block[field])
+    return f"audio/{block['format']}" if isinstance(block.get("format"), str) else ""
+
+
+def _encoded(text: str, media_type: str) -> dict[str, Any]:
+    try:
+        content = base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
+    except binascii.Error:
+        content = text.encode()
+    return omitted(content, media_type)
+
+
+def _is_placeholder(value: object) -> bool:
+    return isinstance(value, dict) and value.get("omitted") is True
+
+
+def _says_something(message: Mapping[str, Any]) -> bool:
+    spoken = [message[field] for field in _SPOKEN_FIELDS if field in message]
+    return _holds_words(spoken or dict(message))
+
+
+def _holds_words(value: Any) -> bool:
+    if isinstance(value, dict):
+        said = (part for key, part in value.items() if key not in _NOT_SAID)
+        return _is_placeholder(value) or any(_holds_words(part) for part in said)
+    if isinstance(value, list):
+        return any(_holds_words(part) for part in value)
+    return bool(value.strip()) if isinstance(value, str) else isinstance(value, int | float)

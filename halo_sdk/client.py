@@ -1,0 +1,394 @@
+"""What an application holds: a client for a service, and from it a memory for one end user.
+
+Each verb is one line here; what it does is in `dispatch`, how it travels in `_transport`. This is the only file that reads the
+environment. A new verb, or a new option of the client, changes it.
+"""
+
+import ipaddress
+import math
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+from urllib.parse import urlsplit
+
+from halo_sdk import dispatch
+from halo_sdk._transport import AsyncHttpClient, AsyncTransport, HttpClient, Policy, Transport
+from halo_sdk.dispatch import Binding, OnError, ToolResults
+from halo_sdk.errors import HaloConfigError
+from halo_sdk.functions import SessionSource, enabled
+from halo_sdk.types import CaptureResult, RetrieveResult, Scope
+
+DEFAULT_BASE_URL = "http://127.0.0.1:8765"
+"""A service on this machine. Memory never goes to somebody else's host because an option was forgotten."""
+
+_SMALLEST_RESULT_CHARS = 200
+
+_Http = TypeVar("_Http")
+_Wire = TypeVar("_Wire")
+
+
+class _Memory(Generic[_Wire]):
+    """The part of a memory that needs no network."""
+
+    __slots__ = ("_binding", "_transport")
+
+    def __init__(self, binding: Binding, transport: _Wire) -> None:
+        self._binding = binding
+        self._transport = transport  # keeps the connections open for as long as a memory is in use
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(project_key={self.project_key!r}, end_user_key={self.end_user_key!r})"
+
+    @property
+    def project_key(self) -> str:
+        """The project this memory belongs to."""
+        return self._binding.scope.project
+
+    @property
+    def end_user_key(self) -> str:
+        """The end user whose memory this is."""
+        return self._binding.scope.end_user
+
+    def tools(self, dialect: str, *, strict: bool = False) -> list[Any]:
+        """Return what to pass as a provider's `tools`: the same bytes each time, in objects of your own.
+
+        Args:
+            dialect: `openai`, `gemini` or `json-schema`.
+            strict: Let the provider enforce the schema. Only with `session="app"`.
+
+        Raises:
+            HaloConfigError: The dialect is unknown, or strictness is impossible.
+        """
+        return dispatch.tools(self._binding, dialect, strict=strict)
+
+
+class Memory(_Memory[Transport]):
+    """One end user's memory. Made by `Halo.for_user`; safe to share between threads."""
+
+    __slots__ = ()
+
+    def handle(self, response: object, *, session: object = None, dialect: str | None = None) -> ToolResults:
+        """Answer the model's calls of HALO's functions: exactly one result a call, in the order of the reply.
+
+        Trouble with a call, or with the service, becomes a result the model can live with.
+
+        Args:
+            response: The provider's reply: its SDK's object, a dict, or JSON text.
+            session: The conversation so far. It replaces what the model wrote as `sessionData`, and with it the calls of the
+                whole turn count towards `max_calls_per_turn`; without it those of this reply.
+            dialect: Name of the reply's dialect, if its shape does not tell.
+
+        Returns:
+            What to append to the history. False when the reply made no calls.
+
+        Raises:
+            HaloConfigError: The reply is of no known dialect.
+            AuthenticationError: The key is missing or malformed.
+            PermissionDeniedError: The key is not accepted.
+            HaloError: Any failure of the service, with `on_error="raise"`.
+        """
+        return self._transport.run(dispatch.handle(self._binding, response, session, dialect))
+
+    def retrieve(
+        self, session_data: object = None, query: str | None = None, limit: int | None = None
+    ) -> RetrieveResult:
+        """Return what memory holds about a conversation. Writes nothing; empty for an end user never seen before.
+
+        Args:
+            session_data: Messages, session data with application state, or the end user's words.
+            query: What to look for.
+            limit: Most exchanges to return, 1 to 50.
+
+        Raises:
+            HaloError: See `halo_sdk.errors`.
+        """
+        return self._transport.run(dispatch.retrieve(self._binding, session_data, query, limit))
+
+    def capture(
+        self,
+        messages: object,
+        response: object = None,
+        *,
+        idempotency_key: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> CaptureResult:
+        """Store an exchange after the final answer.
+
+        HALO's own calls and results, reasoning and binary content are left out. A conversation that ends with the end user's
+        words is stored without an answer.
+
+        Args:
+            messages: The conversation: provider messages, SDK objects, session data with application state, or text.
+            response: The answer: text, a message, or the provider's whole reply. Without it, the answer that ends `messages`.
+            idempotency_key: Makes captures with the same key one; made up for each call when absent.
+            occurred_at: When it was said, if not now; a datetime needs a time zone.
+
+        Raises:
+            EmptyAnswerError: The model said nothing.
+            HaloError: See `halo_sdk.errors`. After a timeout the exchange may have been stored.
+        """
+        return self._transport.run(
+            dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        )
+
+    def call(self, name: str, arguments: object, *, session: object = None) -> RetrieveResult:
+        """Carry out one call by hand, for a model without a dialect. Arguments are repaired and checked as in `handle`.
+
+        Args:
+            name: The function's name as the model wrote it.
+            arguments: What the model wrote: JSON text or an object.
+            session: As for `handle`.
+
+        Raises:
+            UnknownToolError: There is no such function. The message is for the model, as are those of the next.
+            InvalidArgumentsError: The arguments cannot be understood.
+            HaloError: See `halo_sdk.errors`.
+        """
+        return self._transport.run(dispatch.call(self._binding, name, arguments, session))
+
+
+class AsyncMemory(_Memory[AsyncTransport]):
+    """One end user's memory, awaited. Made by `AsyncHalo.for_user`; the methods are those of `Memory`."""
+
+    __slots__ = ()
+
+    async def handle(
+        self, response: object, *, session: object = None, dialect: str | None = None
+    ) -> ToolResults:
+        """Answer the model's calls of HALO's functions, side by side. See `Memory.handle`."""
+        return await self._transport.run(dispatch.handle(self._binding, response, session, dialect))
+
+    async def retrieve(
+        self, session_data: object = None, query: str | None = None, limit: int | None = None
+    ) -> RetrieveResult:
+        """Return what memory holds about a conversation. See `Memory.retrieve`."""
+        return await self._transport.run(dispatch.retrieve(self._binding, session_data, query, limit))
+
+    async def capture(
+        self,
+        messages: object,
+        response: object = None,
+        *,
+        idempotency_key: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> CaptureResult:
+        """Store an exchange after the final answer. See `Memory.capture`."""
+        return await self._transport.run(
+            dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        )
+
+    async def call(self, name: str, arguments: object, *, session: object = None) -> RetrieveResult:
+        """Carry out one call by hand. See `Memory.call`."""
+        return await self._transport.run(dispatch.call(self._binding, name, arguments, session))
+
+
+class _Client(Generic[_Http, _Wire]):
+    """The part of a client that needs no network."""
+
+    def __init__(  # noqa: PLR0913 (each option is one thing a user may want to say)
+        self,
+        api_key: str | None = None,
+        *,
+        project_key: str | None = None,
+        base_url: str | None = None,
+        timeout: float = 10.0,
+        max_retries: int = 2,
+        http_client: _Http | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        on_error: OnError = "result",
+        max_result_chars: int = 24_000,
+        allow_insecure: bool = False,
+    ) -> None:
+        _check_options(timeout, max_retries, on_error, max_result_chars)
+        self._project_key = (
+            project_key or getattr(http_client, "halo_project", None) or _env("HALO_PROJECT_KEY")
+        )
+        self._on_error = on_error
+        self._max_result_chars = max_result_chars
+        key = _credential(api_key, http_client)
+        address = _checked_url(base_url or _env("HALO_BASE_URL") or DEFAULT_BASE_URL, insecure=allow_insecure)
+        authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._policy = Policy(
+            address, {**(default_headers or {}), **authorization}, key, timeout, max_retries
+        )
+        self._transport = self._connected(self._policy, http_client)
+
+    def _connected(self, policy: Policy, http_client: _Http | None) -> _Wire:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self._policy.base_url!r}, project_key={self._project_key!r})"
+
+    def _bind(
+        self,
+        end_user_key: str,
+        project_key: str | None,
+        tools: Sequence[str],
+        session: SessionSource,
+        max_calls_per_turn: int,
+    ) -> Binding:
+        project = project_key if project_key is not None else self._project_key
+        if project is None:
+            raise HaloConfigError("no project: pass project_key=, or set HALO_PROJECT_KEY")
+        if session not in {"model", "app"}:
+            raise HaloConfigError(f'session must be "model" or "app", not {session!r}')
+        return Binding(
+            scope=Scope(project, end_user_key),
+            functions=enabled(tools),
+            session=session,
+            max_calls_per_turn=max_calls_per_turn,
+            on_error=self._on_error,
+            max_result_chars=self._max_result_chars,
+        )
+
+
+class Halo(_Client[HttpClient, Transport]):
+    """A client for a HALO service. Opens connections when they are first needed; safe to share between threads.
+
+    Args:
+        api_key: The key; else `HALO_API_KEY`. Not needed when `http_client` authorises itself.
+        project_key: Default project; else the `halo_project` of `http_client`, else `HALO_PROJECT_KEY`.
+        base_url: Where the service is; else `HALO_BASE_URL`, else this machine.
+        timeout: Most seconds one call may take, retries included.
+        max_retries: Most attempts after the first.
+        http_client: An `httpx.Client`, or one that works like it. Never closed by us.
+        default_headers: Sent with every request.
+        on_error: What `handle` does when the service fails: a `result` for the model, or `raise`.
+        max_result_chars: Most characters of one result that goes to a model.
+        allow_insecure: Let the key travel unencrypted to another machine.
+
+    Raises:
+        HaloConfigError: There is no key, or an option cannot work.
+    """
+
+    def _connected(self, policy: Policy, http_client: HttpClient | None) -> Transport:
+        return Transport(policy, http_client)
+
+    def for_user(
+        self,
+        end_user_key: str,
+        *,
+        project_key: str | None = None,
+        tools: Sequence[str] = ("retrieve",),
+        session: SessionSource = "model",
+        max_calls_per_turn: int = 4,
+    ) -> Memory:
+        """Return the memory of one end user. Needs no network; the identity cannot change afterwards.
+
+        Args:
+            end_user_key: Your stable id of the person.
+            project_key: Another project than the client's.
+            tools: Which functions the model may call.
+            session: Whether the model writes `sessionData`, or your application passes it to `handle`.
+            max_calls_per_turn: Most calls carried out before the end user speaks again.
+
+        Raises:
+            HaloConfigError: A key is missing or cannot be one person's.
+        """
+        return Memory(
+            self._bind(end_user_key, project_key, tools, session, max_calls_per_turn), self._transport
+        )
+
+    def close(self) -> None:
+        """Close our own connections. A client handed in stays open."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport]):
+    """A client for a HALO service, awaited. The arguments are those of `Halo`; `http_client` is an `httpx.AsyncClient`.
+
+    Works from any event loop, with connections of its own in each.
+    """
+
+    def _connected(self, policy: Policy, http_client: AsyncHttpClient | None) -> AsyncTransport:
+        return AsyncTransport(policy, http_client)
+
+    def for_user(
+        self,
+        end_user_key: str,
+        *,
+        project_key: str | None = None,
+        tools: Sequence[str] = ("retrieve",),
+        session: SessionSource = "model",
+        max_calls_per_turn: int = 4,
+    ) -> AsyncMemory:
+        """Return the memory of one end user. See `Halo.for_user`."""
+        return AsyncMemory(
+            self._bind(end_user_key, project_key, tools, session, max_calls_per_turn), self._transport
+        )
+
+    async def aclose(self) -> None:
+        """Close our own connections of the running event loop. A client handed in stays open."""
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _env(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None
+
+
+def _check_options(timeout: float, max_retries: int, on_error: str, max_result_chars: int) -> None:
+    if not (math.isfinite(timeout) and timeout > 0):
+        raise HaloConfigError("timeout must be a positive number of seconds")
+    if max_retries < 0:
+        raise HaloConfigError("max_retries must not be negative")
+    if on_error not in {"result", "raise"}:
+        raise HaloConfigError(f'on_error must be "result" or "raise", not {on_error!r}')
+    if max_result_chars < _SMALLEST_RESULT_CHARS:
+        raise HaloConfigError(f"max_result_chars must be at least {_SMALLEST_RESULT_CHARS}")
+
+
+def _credential(api_key: str | None, http_client: object) -> str | None:
+    """Return the key to send, or None when the client handed in speaks for itself."""
+    key = api_key.strip() if api_key else None
+    if key is None and "authorization" not in {name.lower() for name in getattr(http_client, "headers", {})}:
+        key = _env("HALO_API_KEY")
+    if key is None and http_client is None:
+        raise HaloConfigError("no key: pass api_key=, or set HALO_API_KEY")
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
+        raise HaloConfigError("api_key holds characters a key cannot have")
+    return key
+
+
+def _checked_url(url: str, *, insecure: bool) -> str:
+    """Return the service's address without a slash at the end.
+
+    Raises:
+        HaloConfigError: It is no address, or a key sent there could be read on the way.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment:
+        raise HaloConfigError("base_url must look like https://host or https://host/path")
+    if parts.username is not None:
+        raise HaloConfigError("base_url must not hold a credential; pass api_key=")
+    if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname or ""):
+        raise HaloConfigError("the key would travel unencrypted; use https, or pass allow_insecure=True")
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,127 @@
+"""Gemini `generateContent`.
+
+Source:
+    https://ai.google.dev/gemini-api/docs/function-calling (read in `google-genai` 3.6): declarations carry JSON Schema under
+    `parameters_json_schema`, arguments are objects whose numbers are floats, and all results of a turn travel in one content of
+    role `user`, in call order, with an id exactly when the call had one. Fields come in camelCase from the wire and in
+    snake_case from an SDK's dump.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from halo_sdk.dialects.base import Dialect, ModelReply, either, mapping, mappings, tool_call
+from halo_sdk.functions import is_own
+from halo_sdk.types import Outcome
+
+_REPLY_FIELDS = frozenset(
+    {
+        "candidates",
+        "promptFeedback",
+        "prompt_feedback",
+        "usageMetadata",
+        "usage_metadata",
+        "modelVersion",
+        "model_version",
+    }
+)
+_GOOD_FINISHES = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED"})
+
+
+class Gemini(Dialect):
+    """Contents and parts."""
+
+    name: ClassVar[str] = "gemini"
+
+    def declare(self, declarations: Sequence[dict[str, Any]], *, strict: bool) -> list[dict[str, Any]]:  # noqa: ARG002
+        """Return one tool that holds every declaration. There is no flag for strictness; the closed schema is all."""
+        spelled = [
+            {
+                "name": each["name"],
+                "description": each["description"],
+                "parameters_json_schema": each["parameters"],
+            }
+            for each in declarations
+        ]
+        return [{"function_declarations": spelled}]
+
+    def recognises(self, reply: object) -> bool:
+        """Tell by a response's fields, or by a bare content of role `model`."""
+        fields = mapping(reply)
+        return not _REPLY_FIELDS.isdisjoint(fields) or ("parts" in fields and self.is_answer(fields))
+
+    def read(self, reply: object) -> ModelReply:
+        """Read the first candidate only; without content there are no calls and the finish reason is the problem."""
+        fields = mapping(reply)
+        if "parts" in fields:
+            return _read_content(fields, None)
+        candidates = mappings(fields.get("candidates"))
+        if not candidates:
+            return ModelReply(problem="empty_candidates")
+        finish = either(candidates[0], "finishReason", "finish_reason")
+        return _read_content(mapping(candidates[0].get("content")), _problem(finish))
+
+    def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+        """Return one content with all results; none at all when nothing is answered yet."""
+        parts = [{"function_response": _response(outcome)} for outcome in outcomes]
+        return [{"role": "user", "parts": parts}] if parts else []
+
+    def is_answer(self, message: Mapping[str, Any]) -> bool:
+        """Tell by the role `model`."""
+        return message.get("role") == "model"
+
+    def opens_turn(self, message: Mapping[str, Any]) -> bool:
+        """Tell by a part of role `user` that is no function response."""
+        parts = mappings(message.get("parts"))
+        return message.get("role") in {"user", None} and any(_result(part) is None for part in parts)
+
+    def own_calls(self, message: Mapping[str, Any]) -> int:
+        """Count the function calls with our prefix."""
+        return sum(is_own(mapping(_call(part)).get("name")) for part in mappings(message.get("parts")))
+
+    def without_own_calls(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Drop parts by the name of their function: calls and results both carry it, ids are optional."""
+        kept = []
+        for message in messages:
+            parts = message.get("parts")
+            if not isinstance(parts, list):
+                kept.append(message)
+            elif others := [part for part in parts if not _is_own(part)]:
+                kept.append({**message, "parts": others})
+        return kept
+
+
+def _problem(finish: object) -> str | None:
+    if not isinstance(finish, str) or finish in _GOOD_FINISHES:
+        return None
+    return "truncated" if finish == "MAX_TOKENS" else finish.lower()
+
+
+def _read_content(content: Mapping[str, Any], problem: str | None) -> ModelReply:
+    found = [call for part in mappings(content.get("parts")) if (call := _call(part)) is not None]
+    calls = tuple(
+        tool_call(call.get("name"), call.get("args"), call.get("id"), index)
+        for index, call in enumerate(found)
+    )
+    return ModelReply(calls=calls, message=dict(content) or None, problem=problem)
+
+
+def _call(part: Mapping[str, Any]) -> dict[str, Any] | None:
+    call = either(part, "functionCall", "function_call")
+    return call if isinstance(call, dict) else None
+
+
+def _result(part: Mapping[str, Any]) -> dict[str, Any] | None:
+    result = either(part, "functionResponse", "function_response")
+    return result if isinstance(result, dict) else None
+
+
+def _is_own(part: object) -> bool:
+    named = _call(mapping(part)) or _result(mapping(part))
+    return named is not None and is_own(named.get("name"))
+
+
+def _response(outcome: Outcome) -> dict[str, Any]:
+    key = "output" if outcome.ok else "error"
+    response = {"name": outcome.call.name, "response": {key: outcome.body}}
+    return response if outcome.call.id is None else {"id": outcome.call.id, **response}

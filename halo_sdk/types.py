@@ -1,0 +1,189 @@
+"""The values an application holds: frozen, and tolerant of services that say more or less than ours.
+
+Fields are read by attribute in Python's spelling and written by `to_dict` in the wire's. A new field of an answer works without a
+change here (`extra="allow"`); naming it here gives it a type.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+from unicodedata import category
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from halo_sdk.errors import HaloConfigError, HaloError
+
+MAX_KEY_CHARS = 160
+_NOBODY = frozenset({"null", "none", "undefined"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory is meant: one end user of one project. The unit of isolation.
+
+    Raises:
+        HaloConfigError: A key is empty, longer than 160 characters, a word for "nobody" such as `null`, holds control characters,
+            or looks like a credential.
+    """
+
+    project: str
+    end_user: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.project, "project_key")
+        _check_key(self.end_user, "end_user_key")
+        if self.project.startswith("sk-"):
+            raise HaloConfigError("project_key looks like a secret key; it is the name of a project")
+
+
+def _check_key(key: object, name: str) -> None:
+    if not isinstance(key, str) or not key.strip():
+        raise HaloConfigError(f"{name} must be a non-empty string")
+    if len(key) > MAX_KEY_CHARS:
+        raise HaloConfigError(f"{name} is longer than {MAX_KEY_CHARS} characters")
+    if key.strip().lower() in _NOBODY:
+        raise HaloConfigError(f"{name} is a word for nobody; every such user would share one memory")
+    if any(category(character) in {"Cc", "Cs"} for character in key):
+        raise HaloConfigError(f"{name} holds control characters or broken text")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One request of a model to run a function.
+
+    Attributes:
+        name: The function's name as the model wrote it.
+        arguments: What it wants to pass: decoded when it is JSON, else as written.
+        id: The provider's opaque id of the call, if it gave one.
+        index: The call's place in the reply.
+        raw: The arguments exactly as they arrived.
+    """
+
+    name: str
+    arguments: Any
+    id: str | None = None
+    index: int = 0
+    raw: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one call.
+
+    Attributes:
+        call: The call.
+        ok: Whether it was carried out.
+        body: What the model is told.
+        error: Why it was not carried out.
+    """
+
+    call: ToolCall
+    ok: bool
+    body: Any
+    error: HaloError | None = None
+
+
+def _nothing_for_null(value: object) -> object:
+    return () if value is None else value
+
+
+_Element = TypeVar("_Element")
+Many = Annotated[tuple[_Element, ...], BeforeValidator(_nothing_for_null)]
+
+
+class Value(BaseModel):
+    """An answer of the service, or a part of one."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        protected_namespaces=(),
+        defer_build=True,  # building validators takes longer than importing the rest of this package
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as plain JSON in the wire's spelling, with the fields the service sent."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def to_json(self) -> str:
+        """Return the value as JSON text in the wire's spelling, with the fields the service sent."""
+        return self.model_dump_json(by_alias=True, exclude_unset=True)
+
+
+class TopicLink(Value):
+    """The topic an exchange belongs to."""
+
+    topic_key: str | None = None
+
+
+class Topic(Value):
+    """A subject within an end user's memory."""
+
+    topic_id: str | None = None
+    topic_key: str | None = None
+    display_name: str | None = None
+    aliases: Many[str] = ()
+    confidence: float | None = None
+    summary: str | None = None
+    enabled: bool | None = None
+    raw_count: int | None = None
+
+
+class RawEntry(Value):
+    """One captured exchange, verbatim."""
+
+    id: str | None = None
+    topic: TopicLink | None = None
+    request_raw: Mapping[str, Any] | None = None
+    response_raw: Any = None
+    occurred_at: str | None = None
+    recorded_at: str | None = None
+    score: float | None = None
+
+
+class FunctionResponse(Value):
+    """The compact part of an answer that is meant for the model."""
+
+    request_id: str | None = None
+    note: str | None = None
+    overall_summary: str | None = None
+    raw_entries: Many[RawEntry] = ()
+    truncated: bool = False
+
+
+class RetrieveResult(Value):
+    """What the service chose from an end user's memory, and why. Empty for an end user never seen before."""
+
+    request_id: str | None = None
+    name: str | None = None
+    project_key: str | None = None
+    end_user_key: str | None = None
+    selected_topic_keys: Many[str] = ()
+    selection_reason: str | None = None
+    overall_summary: str | None = None
+    topics: Many[Topic] = ()
+    raw_entries: Many[RawEntry] = ()
+    function_response: FunctionResponse = Field(default_factory=FunctionResponse)
+    degraded: Many[str] = ()
+
+
+class CaptureResult(Value):
+    """The receipt of a capture: the exchange is on disk.
+
+    Attributes:
+        duplicate: The service had this exchange already.
+        index: `ready`, or `pending` while the exchange can be found by its words only.
+        truncated_history: Older messages were left out to stay within what one capture may hold.
+    """
+
+    captured: bool = True
+    request_id: str | None = None
+    raw_entry_id: str | None = None
+    topic_keys: Many[str] = ()
+    index: str | None = None
+    duplicate: bool = False
+    truncated_history: bool = False
+    degraded: Many[str] = ()

@@ -1,0 +1,181 @@
+"""The command line `halo`: serve, and the keys that open the doors."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from rich.console import Console
+from rich.table import Table
+
+from halo_server.api.body import identifier
+from halo_server.app import create_app, open_access, open_memory
+from halo_server.config import Settings
+from halo_server.errors import HaloError, StartError
+from halo_server.log import to_stderr
+from halo_server.services.access import Access
+
+__all__ = ["cli", "main"]
+
+cli = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    help="HALO: long-term memory of end users for LLM applications.",
+)
+keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
+cli.add_typer(keys, name="keys")
+
+_DRAIN_S = 15
+DataOption = Annotated[Path | None, typer.Option("--data", help="The one directory that holds all data.")]
+
+
+@cli.command()
+def serve(
+    data: DataOption = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = None,
+) -> None:
+    """Serve the memory in a data directory.
+
+    Example: halo serve --data ./halo-data --port 8765
+    """
+    settings = _settings(data=data, host=host, port=port)
+    to_stderr(settings.log_level)
+    with _one_line():
+        listener = _listen(settings.host, settings.port)
+        memory = open_memory(settings)
+    address = f"http://{settings.host}:{listener.getsockname()[1]}"
+    typer.echo(f"HALO serves {settings.data} on {address}")
+    if not memory.services.access.list():
+        typer.echo(f"There is no key yet: halo keys create --data {settings.data} --project my-project")
+    config = uvicorn.Config(
+        create_app(memory),
+        http="h11",  # refuses requests without Host and giant headers, which httptools accepts (measured)
+        loop="asyncio",
+        proxy_headers=False,  # a peer must not choose its own address
+        server_header=False,
+        access_log=False,  # it prints query strings; `api/edge.py` logs without
+        log_config=None,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+@keys.command("create")
+def create_key(
+    data: DataOption = None,
+    project: Annotated[str | None, typer.Option(help="The key's project; made if absent.")] = None,
+    end_user: Annotated[str | None, typer.Option(help="Bind the key to this one end user.")] = None,
+    *,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="A key for projects and metrics, not for memory.")
+    ] = False,
+    label: Annotated[str, typer.Option(help="A note for people.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make a key and print it; it cannot be shown again.
+
+    Example: halo keys create --project customer-product
+    """
+    if admin == (project is not None) or (end_user is not None and project is None):
+        raise typer.BadParameter("give --project, with --end-user or without, or --admin alone")
+    with _one_line(), _access(data) as access:
+        if project is not None:
+            identifier(project, "projectKey")
+        if end_user is not None:
+            identifier(end_user, "endUserKey")
+        key, grant = access.create(project=project, end_user=end_user, admin=admin, label=label)
+    typer.echo(json.dumps({"key": key, "id": grant.key_id}) if as_json else key)
+
+
+@keys.command("list")
+def list_keys(
+    data: DataOption = None, *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """List keys by their ids; the keys themselves are not kept.
+
+    Example: halo keys list --json
+    """
+    with _one_line(), _access(data) as access:
+        grants = access.list()
+    rows = [
+        {
+            "id": grant.key_id,
+            "project": grant.project,
+            "endUser": grant.end_user,
+            "admin": grant.admin,
+            "label": grant.label,
+            "revoked": grant.revoked_at is not None,
+        }
+        for grant in grants
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    table = Table(*("id", "project", "end user", "admin", "label", "revoked"))
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console().print(table)
+
+
+@keys.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="Its id, from `halo keys list`.")], data: DataOption = None
+) -> None:
+    """Make a key useless at once, also for a running server.
+
+    Example: halo keys revoke 2f1c…
+    """
+    with _one_line(), _access(data) as access:
+        if not access.revoke(key_id):
+            raise StartError("There is no live key of that id; see: halo keys list")
+    typer.echo("revoked")
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()
+
+
+def _settings(**given: object) -> Settings:
+    return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+@contextmanager
+def _access(data: Path | None) -> Iterator[Access]:
+    access, store = open_access(_settings(data=data).data)
+    try:
+        yield access
+    finally:
+        store.close()
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """End the command with the error's one line instead of a traceback."""
+    try:
+        yield
+    except (StartError, HaloError) as error:
+        typer.echo(str(error) or type(error).__doc__, err=True)
+        raise typer.Exit(1) from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise StartError(f"Cannot listen on {host} port {port}: {error.strerror}.") from None
+    return listener
+
+
+if __name__ == "__main__":
+    main()

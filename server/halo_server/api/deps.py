@@ -1,0 +1,128 @@
+"""Who calls, what they send, and which services they get: the parts every route asks for."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from halo_server.api.body import Body, Limits, identifier, parse, read
+from halo_server.config import Settings
+from halo_server.domain import Grant, Scope
+from halo_server.errors import Forbidden, NotFound, ProjectNotFound, Unauthenticated
+from halo_server.index.hot import HotIndexes
+from halo_server.services.access import Access
+from halo_server.services.capture import Capture
+from halo_server.services.inventory import Inventory
+from halo_server.services.lifecycle import Forget
+from halo_server.services.retrieve import Retrieve
+
+__all__ = [
+    "Caller",
+    "CaptureBody",
+    "RequestId",
+    "Services",
+    "SmallBody",
+    "Use",
+    "admin",
+    "caller_of",
+    "own_project",
+    "own_scope",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases, built once by the composition root."""
+
+    settings: Settings
+    access: Access
+    capture: Capture
+    retrieve: Retrieve
+    forget: Forget
+    inventory: Inventory
+    indexes: HotIndexes
+    degraded: tuple[str, ...]
+
+
+def _services(request: Request) -> Services:
+    return cast(Services, request.app.state.services)
+
+
+def _request_id(request: Request) -> str:
+    return cast(str, request.scope["state"]["request_id"])
+
+
+async def caller_of(request: Request) -> Grant:
+    """Return what the request's key allows.
+
+    Raises:
+        Unauthenticated: There is no `Authorization: Bearer` header.
+        Forbidden: The key is unknown, revoked or expired.
+    """
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthenticated
+    return await run_in_threadpool(_services(request).access.grant, key.strip())
+
+
+def _body(max_bytes: Callable[[Settings], int]) -> Callable[..., Awaitable[Body]]:
+    async def body(request: Request, _grant: Annotated[Grant, Depends(caller_of)]) -> Body:
+        # The caller comes first: a body from nobody is not read.
+        settings = _services(request).settings
+        nodes = (settings.max_json_depth, settings.max_json_nodes)
+        limits = Limits(max_bytes(settings), *nodes, settings.body_deadline_s)
+        return parse(await read(request, limits), limits)
+
+    return body
+
+
+Caller = Annotated[Grant, Depends(caller_of)]
+Use = Annotated[Services, Depends(_services)]
+RequestId = Annotated[str, Depends(_request_id)]
+SmallBody = Annotated[Body, Depends(_body(lambda settings: settings.max_body_bytes))]
+CaptureBody = Annotated[Body, Depends(_body(lambda settings: settings.max_capture_bytes))]
+
+
+def admin(caller: Grant) -> None:
+    """Require an admin key.
+
+    Raises:
+        Forbidden: It is none.
+    """
+    if not caller.admin:
+        raise Forbidden
+
+
+def own_project(caller: Grant, project: str, *, whole: bool = False) -> str:
+    """Return `project` if it is this key's.
+
+    With `whole` the request concerns more than one end user, so a key bound to one is refused.
+
+    Raises:
+        Forbidden: The key is for other things: an admin key for memory, an end user's key for a whole project.
+        ProjectNotFound: It is another's, or does not exist; which one is not told.
+    """
+    if caller.admin:
+        raise Forbidden
+    if caller.project != project:
+        raise ProjectNotFound
+    if whole and caller.end_user is not None:
+        raise Forbidden
+    return project
+
+
+def own_scope(caller: Grant, project: str, end_user: str) -> Scope:
+    """Return the scope if it is this key's.
+
+    Raises:
+        Forbidden, ProjectNotFound: As `own_project`.
+        NotFound: The key is bound to another end user.
+    """
+    project = own_project(caller, identifier(project, "projectKey"))
+    scope = Scope(project, identifier(end_user, "endUserKey"))
+    if caller.end_user is not None and caller.end_user != end_user:
+        raise NotFound
+    return scope

@@ -1,0 +1,338 @@
+"""The HALO door's words: what requests and answers look like on the wire. They stop here.
+
+Requests name what is wrong with a field and never repeat it. Answers are documented by these models and checked against
+`schemas/`; every field's spelling is the seed's.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+
+from halo_server.api.body import identifier
+from halo_server.domain import JSON, Instant
+from halo_server.errors import InvalidRequest
+from halo_server.transcript import read_time
+
+__all__ = [
+    "CaptureAnswer",
+    "CaptureRequest",
+    "DeleteAnswer",
+    "DeleteRequest",
+    "ErrorAnswer",
+    "FunctionAnswer",
+    "FunctionArguments",
+    "FunctionCall",
+    "FunctionsAnswer",
+    "ProjectAnswer",
+    "ProjectList",
+    "ProjectRequest",
+    "RawEntry",
+    "RawList",
+    "RetrieveAnswer",
+    "RetrieveRequest",
+    "TopicEntry",
+    "TopicList",
+    "checked",
+]
+
+MOST_ENTRIES = 50
+_MOST_QUERY_CHARS = 32_768
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", strict=True)
+
+
+Model = TypeVar("Model", bound=_Wire)
+
+
+def checked(model: type[Model], value: JSON) -> Model:
+    """Return the request in `value`.
+
+    Raises:
+        InvalidRequest: With the first wrong field's name and rule; its value is not repeated.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=True)[0]
+        cause = first.get("ctx", {}).get("error")
+        name = ".".join(str(part) for part in first["loc"] if isinstance(part, str)) or "The body"
+        raise InvalidRequest(str(cause) if cause else f"{name}: {first['msg']}.") from None
+
+
+def _limit(value: JSON) -> int:
+    if value is None:
+        return 5
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ENTRIES:
+        raise ValueError(f"limit must be a whole number from 1 to {MOST_ENTRIES}.")
+    return value
+
+
+def _project_key(value: JSON) -> str:
+    return _as_value_error(value, "projectKey")
+
+
+def _end_user_key(value: JSON) -> str:
+    return _as_value_error(value, "endUserKey")
+
+
+def _as_value_error(value: JSON, name: str) -> str:
+    try:
+        return identifier(value, name)
+    except InvalidRequest as error:
+        raise ValueError(str(error)) from None
+
+
+def _session(value: JSON) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        raise ValueError("sessionData must be an object.")  # noqa: TRY004 (pydantic reports ValueError)
+    return value
+
+
+def _time(value: JSON) -> Instant | None:
+    if value is None:
+        return None
+    found = read_time(value)
+    if found is None:
+        raise ValueError("occurredAt must be ISO 8601 or Unix time, from 1970 to 2100.")
+    return found
+
+
+_KEY_SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 160})
+ProjectKey = Annotated[Any, BeforeValidator(_project_key), _KEY_SCHEMA]
+EndUserKey = Annotated[Any, BeforeValidator(_end_user_key), _KEY_SCHEMA]
+_LIMIT_SCHEMA = {
+    "type": ["number", "null"],
+    "minimum": 1,
+    "maximum": MOST_ENTRIES,
+    "multipleOf": 1,
+    "default": 5,
+}
+Limit = Annotated[Any, BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)]
+Session = Annotated[dict[str, JSON], BeforeValidator(_session)]
+Time = Annotated[Any, BeforeValidator(_time), WithJsonSchema({"type": ["string", "number", "null"]})]
+QueryText = Annotated[str, Field(max_length=_MOST_QUERY_CHARS)]
+
+
+def _topic_keys(value: list[str] | None) -> list[str] | None:
+    if value is not None and not all(value):
+        raise ValueError("topics must be a list of non-empty strings.")
+    return value
+
+
+class FunctionArguments(_Wire):
+    """What a model may say. Anything else it says is dropped, identity above all."""
+
+    session_data: Session
+    query: QueryText | None = None
+    limit: Limit = 5
+
+
+class FunctionCall(_Wire):
+    """A model's call, with the identity its application adds."""
+
+    project_key: ProjectKey
+    end_user_key: EndUserKey
+    arguments: dict[str, JSON]
+
+
+class CaptureRequest(_Wire):
+    """One exchange: the conversation so far and the answer."""
+
+    project_key: ProjectKey
+    end_user_key: EndUserKey
+    session_data: Session | None = None
+    request_raw: Session | None = Field(
+        None, description="Older name of sessionData; wins when both are sent."
+    )
+    response: dict[str, JSON] | str | None = None
+    response_raw: dict[str, JSON] | str | None = Field(
+        default=None, description="Older name of response; wins."
+    )
+    occurred_at: Time = Field(default=None, description="When it was said; the time of receipt when absent.")
+    truncated_history: bool = Field(default=False, description="The client left out the oldest messages.")
+
+
+class RetrieveRequest(_Wire):
+    """A search outside of function calling."""
+
+    project_key: ProjectKey
+    end_user_key: EndUserKey
+    topics: Annotated[list[str] | None, Field(max_length=100), AfterValidator(_topic_keys)] = None
+    query: QueryText | None = None
+    limit: Limit = 5
+    cursor: str | None = Field(default=None, max_length=100)
+    include_raw: bool = True
+    include_disabled_topics: bool = False
+
+
+class DeleteRequest(_Wire):
+    """What to forget."""
+
+    project_key: ProjectKey
+    target: Literal["project", "scope", "user", "topic", "raw"]
+    end_user_key: EndUserKey = None
+    topic_key: str | None = Field(default=None, max_length=200)
+    topic_id: str | None = Field(default=None, max_length=200)
+    raw_entry_id: str | None = Field(default=None, max_length=200)
+    include_raw: bool = False
+
+
+class ProjectRequest(_Wire):
+    """A project to make."""
+
+    project_key: ProjectKey
+
+
+class TopicName(_Wire):
+    """Which topic an entry belongs to."""
+
+    topic_key: str
+
+
+class RawEntry(_Wire):
+    """One exchange as it was said."""
+
+    id: str
+    topic: TopicName
+    request_raw: dict[str, JSON]
+    response_raw: dict[str, JSON] | None
+    occurred_at: str
+    recorded_at: str
+    score: float | None = None
+    truncated: bool | None = None
+
+
+class TopicEntry(_Wire):
+    """A subject of the end user's memory."""
+
+    topic_id: str
+    topic_key: str
+    display_name: str
+    aliases: list[str]
+    confidence: float
+    summary: str
+    summary_sources: list[str] = Field(description="Ids of the exchanges the summary quotes, in its order.")
+    enabled: bool
+    raw_count: int
+    updated_at: str
+
+
+class FunctionResponse(_Wire):
+    """What a model reads."""
+
+    request_id: str
+    note: str
+    overall_summary: str
+    raw_entries: list[RawEntry]
+    truncated: bool | None = None
+
+
+class RetrieveAnswer(_Wire):
+    """Selected topics and exchanges; each entry's topic is among the selected."""
+
+    request_id: str
+    project_key: str
+    end_user_key: str
+    selected_topic_keys: list[str]
+    selection_reason: str
+    overall_summary: str
+    topics: list[TopicEntry]
+    raw_entries: list[RawEntry]
+    next_cursor: str | None = None
+    degraded: list[str] | None = None
+
+
+class FunctionAnswer(RetrieveAnswer):
+    """The same, for a model's call."""
+
+    name: str
+    function_response: FunctionResponse
+
+
+class CaptureAnswer(_Wire):
+    """The receipt: what it names is on disk and found by the next retrieve."""
+
+    captured: bool
+    request_id: str
+    raw_entry_id: str
+    topic_keys: list[str]
+    index: Literal["ready", "pending"]
+    duplicate: bool | None = None
+    sanitized: int | None = None
+    truncated_history: bool | None = None
+    degraded: list[str] | None = None
+
+
+class DeletedCounts(_Wire):
+    """How much went."""
+
+    exchanges: int
+    messages: int
+    topics: int
+
+
+class DeleteAnswer(_Wire):
+    """The receipt of a deletion: unreachable for every later request."""
+
+    deleted: bool
+    request_id: str
+    state: Literal["hidden"]
+    counts: DeletedCounts
+
+
+class FunctionsAnswer(_Wire):
+    """The functions a model may call."""
+
+    functions: list[dict[str, JSON]]
+
+
+class ProjectAnswer(_Wire):
+    """A project, with what it holds when asked for alone."""
+
+    project_key: str
+    created_at: str
+    end_users: int | None = None
+    exchanges: int | None = None
+    topics: int | None = None
+
+
+class ProjectList(_Wire):
+    """Projects this key may see."""
+
+    projects: list[ProjectAnswer]
+    next_cursor: str | None
+
+
+class TopicList(_Wire):
+    """An end user's topics, oldest first."""
+
+    topics: list[TopicEntry]
+    next_cursor: str | None
+
+
+class RawList(_Wire):
+    """An end user's exchanges, newest first."""
+
+    raw_entries: list[RawEntry]
+    next_cursor: str | None
+
+
+class ErrorAnswer(_Wire):
+    """Why a request failed; `code` is stable, the message is for people."""
+
+    error: str
+    code: str
+    request_id: str

@@ -1,0 +1,185 @@
+"""Which topic an exchange belongs to, what the topic is called, and what it says: without an LLM. Pure.
+
+An exchange joins the nearest topic when their vectors agree enough, else it opens one (leader clustering: one pass, stable
+under growth). Keys are made once, from the phrase that best names the first exchange, and never change. Summaries quote:
+each sentence names the exchange it was taken from, so that forgetting the exchange forgets the sentence.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from halo_server.domain import Instant, Message, Sentence, Topic
+from halo_server.text import asks, content_words, phrases, sentences
+
+__all__ = ["exchange_vector", "joined", "nearest", "opened", "overall", "without"]
+
+JOIN = 0.45
+"""Least cosine at which an exchange joins a topic. Unrelated turns lie below 0.3 under the default embedder."""
+
+MOST_TOPICS = 512
+"""A scope with this many topics opens no more: the nearest takes the exchange."""
+
+_MOST_TERMS = 48
+_MOST_ALIASES = 5
+_MOST_SENTENCES = 3
+_SENTENCE_CHARS = 240
+_OVERALL_CHARS = 480
+_KEY_CHARS = 48
+
+_Vector = npt.NDArray[np.float32]
+
+
+def exchange_vector(vectors: Sequence[_Vector | None], dim: int) -> _Vector:
+    """Return the unit direction of an exchange: the mean of its messages' vectors; zero when it has none."""
+    total = np.sum(
+        [vector for vector in vectors if vector is not None] or [np.zeros(dim, np.float32)], axis=0
+    )
+    unit: _Vector = (total / (np.linalg.norm(total) or 1.0)).astype(np.float32)
+    return unit
+
+
+def nearest(vector: _Vector, sums: _Vector) -> int | None:
+    """Return the place of the topic this exchange joins, or None when it opens its own.
+
+    Args:
+        vector: Shape (dim,), unit length or zero.
+        sums: Shape (n, dim): the `vector_sum` of each topic.
+    """
+    if not len(sums) or not vector.any():
+        return None
+    norms = np.linalg.norm(sums, axis=1)
+    cosines = (sums @ vector) / np.where(norms > 0, norms, 1.0)
+    best = int(np.argmax(cosines))
+    return best if cosines[best] >= JOIN or len(sums) >= MOST_TOPICS else None
+
+
+def opened(
+    topic_id: str,
+    exchange_id: str,
+    said: Sequence[Message],
+    vector: _Vector,
+    taken: Collection[str],
+    now: Instant,
+) -> Topic:
+    """Return a new topic for an exchange, with a key that is not among `taken`."""
+    terms = _terms(said)
+    label = _label(terms)
+    topic = Topic(
+        id=topic_id,
+        key=_free_key(label, taken),
+        label=label,
+        aliases=(),
+        summary=(),
+        enabled=True,
+        exchanges=0,
+        vector_sum=np.zeros_like(vector),
+        terms={},
+        updated_at=now,
+    )
+    return joined(topic, exchange_id, said, vector, now)
+
+
+def joined(topic: Topic, exchange_id: str, said: Sequence[Message], vector: _Vector, now: Instant) -> Topic:
+    """Return the topic with one more exchange; key and label stay."""
+    counts = Counter(topic.terms)
+    counts.update(_terms(said))
+    terms = dict(counts.most_common(_MOST_TERMS))
+    told = _telling(said)
+    kept = [Sentence(told, exchange_id)] if told else []
+    summary = (*kept, *(sentence for sentence in topic.summary if sentence.text != told))[:_MOST_SENTENCES]
+    return replace(
+        topic,
+        exchanges=topic.exchanges + 1,
+        vector_sum=topic.vector_sum + vector,
+        terms=terms,
+        aliases=_aliases(terms, topic.label),
+        summary=tuple(summary),
+        updated_at=max(now, topic.updated_at),
+    )
+
+
+def without(topic: Topic, exchange_id: str, said: Sequence[Message], vector: _Vector) -> Topic:
+    """Return the topic as if the exchange had never joined it, but for its key and label."""
+    counts = Counter(topic.terms)
+    counts.subtract(_terms(said))
+    terms = {term: count for term, count in counts.items() if count > 0}
+    return replace(
+        topic,
+        exchanges=max(0, topic.exchanges - 1),
+        vector_sum=topic.vector_sum - vector,
+        terms=terms,
+        aliases=_aliases(terms, topic.label),
+        summary=tuple(sentence for sentence in topic.summary if sentence.exchange_id != exchange_id),
+    )
+
+
+def overall(topics: Iterable[Topic]) -> str:
+    """Return the scope in a few sentences: the newest one of each of its largest enabled topics."""
+    live = [topic for topic in topics if topic.enabled and topic.summary]
+    largest = sorted(live, key=lambda topic: (-topic.exchanges, -topic.updated_at))
+    said = ""
+    for topic in largest:
+        longer = f"{said} {topic.summary[0].text}".strip()
+        if len(longer) > _OVERALL_CHARS:
+            break
+        said = longer
+    return said
+
+
+def _terms(said: Sequence[Message]) -> Mapping[str, int]:
+    """Count the phrases that name what was said; the user's own words count double."""
+    counts: Counter[str] = Counter()
+    for message in said:
+        weight = 2 if message.role == "user" else 1
+        for phrase in phrases(message.text):
+            counts[" ".join(phrase[:3])] += weight
+    return dict(counts.most_common(_MOST_TERMS))
+
+
+def _label(terms: Mapping[str, int]) -> str:
+    """Return the phrase that says most.
+
+    Source:
+        RAKE's degree score: a word counts by the length of the phrases it stands in, a phrase by its words (Rose et al.,
+        2010), here times how often the phrase was used.
+    """
+    degree: Counter[str] = Counter()
+    for term, count in terms.items():
+        words = term.split()
+        for word in words:
+            degree[word] += count * len(words)
+    return max(
+        terms, key=lambda term: (sum(degree[word] for word in term.split()), terms[term]), default="notes"
+    )
+
+
+def _free_key(label: str, taken: Collection[str]) -> str:
+    key = (
+        re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower()).strip("_")[:_KEY_CHARS]
+        or "notes"
+    )
+    number = next(n for n in range(1, len(taken) + 2) if (key if n == 1 else f"{key}_{n}") not in taken)
+    return key if number == 1 else f"{key}_{number}"
+
+
+def _aliases(terms: Mapping[str, int], label: str) -> tuple[str, ...]:
+    often = sorted((term for term in terms if term != label), key=lambda term: (-terms[term], -len(term)))
+    return tuple(often[:_MOST_ALIASES])
+
+
+def _telling(said: Sequence[Message]) -> str:
+    """Return the sentence that tells most: a statement before a question, the user's before the assistant's."""
+    best, best_rank = "", (-1, -1, 0)
+    for message in said:
+        for sentence in sentences(message.text):
+            weight = len(set(content_words(sentence)))
+            rank = (int(weight > 0 and not asks(sentence)), int(message.role == "user"), weight)
+            if rank > best_rank:
+                best, best_rank = sentence, rank
+    return best if len(best) <= _SENTENCE_CHARS else best[: _SENTENCE_CHARS - 1].rstrip() + "…"

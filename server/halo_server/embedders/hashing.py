@@ -1,0 +1,35 @@
+"""Vectors from words alone: needs no weights, so it always works. The fallback, and the embedder of fast tests."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from halo_server.domain import Vectors
+from halo_server.embedders.base import MAX_CHARS
+from halo_server.text import tokens
+
+__all__ = ["HashingEmbedder"]
+
+
+class HashingEmbedder:
+    """Signed feature hashing of search terms.
+
+    Source:
+        Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009: one checksum chooses the
+        place and the sign, so that collisions cancel in expectation.
+    """
+
+    dim = 512
+    id = "hashing-v1-512"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit row per text; see the port."""
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for token in tokens(text[:MAX_CHARS].encode("utf-8", "replace").decode()):
+                digest = zlib.crc32(b"v" + token.encode())
+                row[digest % self.dim] += 1.0 if digest & 0x8000_0000 else -1.0
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        np.divide(rows, norms, out=rows, where=norms > 0)
+        return rows

@@ -1,0 +1,97 @@
+"""Lists for people and programs: projects, topics, exchanges, each page by page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from halo_server.domain import JSON, Clock, Counts, Exchange, Project, Scope, Topic
+from halo_server.errors import NotFound, ProjectNotFound
+from halo_server.store.store import Store, Transaction
+
+__all__ = ["Inventory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Reads what there is. A page holds at most `limit` values and one more tells whether another page follows."""
+
+    store: Store
+    clock: Clock
+
+    def add_project(self, key: str) -> tuple[Project, bool]:
+        """Make the project; return it and whether it is new."""
+
+        def add(tx: Transaction) -> tuple[Project, bool]:
+            new = tx.add_project(key, self.clock())
+            return self._present(tx, key), new
+
+        return self.store.write(add)
+
+    def projects(self, *, after: str, limit: int) -> list[Project]:
+        """Return at most `limit` projects whose key comes after `after`, in order."""
+        return self.store.read(lambda tx: tx.projects(after=after, limit=limit))
+
+    def project(self, key: str) -> tuple[Project, Counts]:
+        """Return the project and how much it holds.
+
+        Raises:
+            ProjectNotFound: There is none of that key.
+        """
+        return self.store.read(lambda tx: (self._present(tx, key), tx.count_project(key)))
+
+    def topics(self, scope: Scope, *, after: int, limit: int) -> list[Topic]:
+        """Return at most `limit` topics whose row comes after `after`; none for an unknown scope."""
+        return self.store.read(lambda tx: tx.topic_page(scope, after=after, limit=limit))
+
+    def exchanges(self, scope: Scope, *, before: int | None, limit: int) -> list[Exchange]:
+        """Return at most `limit` exchanges, newest first, older than `before`; those of disabled topics too."""
+        return self.store.read(lambda tx: tx.latest(scope, before=before, limit=limit, include_disabled=True))
+
+    def find_exchange(self, project: str, exchange_id: str) -> Scope:
+        """Return the scope that holds the exchange.
+
+        Raises:
+            NotFound: The project has no such exchange.
+        """
+        found = self.store.read(lambda tx: tx.scope_of(project, exchange_id))
+        if found is None:
+            raise NotFound
+        return found
+
+    def find_topic(self, project: str, topic_id: str) -> tuple[Scope, str]:
+        """Return the scope that holds the topic, and the topic's key.
+
+        Raises:
+            NotFound: The project has no such topic.
+        """
+        found = self.store.read(lambda tx: tx.scope_of_topic(project, topic_id))
+        if found is None:
+            raise NotFound
+        return found
+
+    def exchange(self, scope: Scope, exchange_id: str) -> Exchange:
+        """Return the exchange.
+
+        Raises:
+            NotFound: The scope has no such exchange.
+        """
+        found = self.store.read(lambda tx: tx.exchange(scope, exchange_id))
+        if found is None:
+            raise NotFound
+        return found
+
+    def sent_messages(self, scope: Scope, exchange_id: str) -> list[Mapping[str, JSON]]:
+        """Return the request's messages as they were sent, the earlier ones of the thread included.
+
+        Raises:
+            NotFound: The scope has no such exchange.
+        """
+        found = self.store.read(lambda tx: tx.sent_messages(scope, exchange_id))
+        if found is None:
+            raise NotFound
+        return found
+
+    def _present(self, tx: Transaction, key: str) -> Project:
+        found = tx.project(key)
+        if found is None:
+            raise ProjectNotFound
+        return found

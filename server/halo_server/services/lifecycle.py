@@ -1,0 +1,139 @@
+"""Forget: an exchange, a topic, an end user or a project leaves the store with everything derived from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from halo_server import clustering
+from halo_server.domain import JSON, Clock, Counts, Exchange, NewId, Scope, Topic
+from halo_server.embedders.base import Embedder
+from halo_server.errors import NotFound, ProjectNotFound
+from halo_server.services.vectors import QueryVectors
+from halo_server.store.store import Store, Transaction
+from halo_server.transcript import read_message
+
+__all__ = ["Forget"]
+
+_UNSORTED = "unsorted"
+_SUMMARISED_TOPICS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Erases; unreachable for every request that begins after it returns. Each call is one transaction."""
+
+    store: Store
+    embedder: Embedder
+    vectors: QueryVectors
+    clock: Clock
+    new_id: NewId
+
+    def exchange(self, scope: Scope, exchange_id: str) -> Counts:
+        """Erase the exchange and the messages it added.
+
+        Raises:
+            NotFound: The scope has no such exchange.
+        """
+        return self._forgotten(self.store.write(lambda tx: self._exchange(tx, scope, exchange_id)))
+
+    def topic(self, scope: Scope, key: str, *, include_raw: bool) -> Counts:
+        """Erase the topic; its exchanges too if `include_raw`, else they stay under the topic `unsorted`.
+
+        Raises:
+            NotFound: The scope has no such topic.
+        """
+        return self._forgotten(
+            self.store.write(lambda tx: self._topic(tx, scope, key, include_raw=include_raw))
+        )
+
+    def end_user(self, scope: Scope) -> Counts:
+        """Erase everything of this end user.
+
+        Raises:
+            NotFound: Nothing was ever captured for them.
+        """
+        counts = self.store.write(lambda tx: tx.erase_scope(scope))
+        if not counts.end_users:
+            raise NotFound
+        return self._forgotten(counts)
+
+    def project(self, key: str) -> Counts:
+        """Erase the project, all its end users and its keys.
+
+        Raises:
+            ProjectNotFound: There is no such project.
+        """
+
+        def erase(tx: Transaction) -> Counts:
+            if tx.project(key) is None:
+                raise ProjectNotFound
+            return tx.erase_project(key)
+
+        return self._forgotten(self.store.write(erase))
+
+    def _forgotten(self, counts: Counts) -> Counts:
+        self.vectors.clear()  # a cached question may quote what was erased
+        return counts
+
+    def _exchange(self, tx: Transaction, scope: Scope, exchange_id: str) -> Counts:
+        exchange = tx.exchange(scope, exchange_id)
+        if exchange is None:
+            raise NotFound
+        counts = tx.erase_exchange(scope, exchange_id)
+        topics = tx.topics(scope, [exchange.topic_key])
+        for topic in topics:
+            left = self._without(topic, exchange)
+            if left.exchanges:
+                tx.put_topic(scope, left)
+            else:
+                tx.erase_topic(scope, topic.row)
+                counts = replace(counts, topics=counts.topics + 1)
+        self._summarise(tx, scope)
+        return counts
+
+    def _without(self, topic: Topic, exchange: Exchange) -> Topic:
+        said = [read_message(dict(raw)) for raw in (*exchange.request, *_present(exchange.response))]
+        spoken = [message for message in said if message.spoken]
+        rows = self.embedder.encode([message.text for message in spoken])
+        vector = clustering.exchange_vector(list(rows), self.embedder.dim)
+        return clustering.without(topic, exchange.id, spoken, vector)
+
+    def _topic(self, tx: Transaction, scope: Scope, key: str, *, include_raw: bool) -> Counts:
+        topic = next(iter(tx.topics(scope, [key])), None)
+        if topic is None:
+            raise NotFound
+        counts = Counts(topics=1)
+        if include_raw:
+            for exchange_id in tx.exchanges_of_topic(scope, topic.row):
+                erased = tx.erase_exchange(scope, exchange_id)
+                counts = replace(
+                    counts, exchanges=counts.exchanges + 1, messages=counts.messages + erased.messages
+                )
+        elif topic.exchanges:
+            tx.move_exchanges(scope, from_row=topic.row, to_row=self._unsorted(tx, scope, topic))
+        tx.erase_topic(scope, topic.row)
+        self._summarise(tx, scope)
+        return counts
+
+    def _unsorted(self, tx: Transaction, scope: Scope, topic: Topic) -> int:
+        """Return the row of the topic that keeps exchanges whose own topic was erased; it takes over this one's."""
+        kept = next(iter(tx.topics(scope, [_UNSORTED])), None)
+        if kept and kept.row != topic.row:
+            together = replace(
+                kept,
+                exchanges=kept.exchanges + topic.exchanges,
+                vector_sum=kept.vector_sum + topic.vector_sum,
+            )
+            return tx.put_topic(scope, together)
+        unsorted = replace(
+            topic, id=self.new_id(), key=_UNSORTED, label=_UNSORTED, aliases=(), summary=(), terms={}
+        )
+        if kept:  # the topic being erased is itself called so
+            tx.put_topic(scope, replace(topic, key=f"{_UNSORTED}_{topic.id}"))
+        return tx.put_topic(scope, replace(unsorted, row=0, updated_at=self.clock(), enabled=True))
+
+    def _summarise(self, tx: Transaction, scope: Scope) -> None:
+        tx.put_summary(scope, clustering.overall(tx.largest_topics(scope, _SUMMARISED_TOPICS)))
+
+
+def _present(raw: Mapping[str, JSON] | None) -> tuple[Mapping[str, JSON], ...]:
+    return () if raw is None else (raw,)

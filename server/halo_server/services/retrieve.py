@@ -1,0 +1,93 @@
+"""Find what helps: the exchanges that answer a question, their topics, and why. Writes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from halo_server import ranking
+from halo_server.domain import Candidates, Exchange, Question, Retrieved, Scope, Topic, Vectors
+from halo_server.index.hot import HotIndexes
+from halo_server.services.vectors import QueryVectors
+from halo_server.store.store import Store, Transaction
+from halo_server.text import content_words, term_ids
+
+__all__ = ["Retrieve"]
+
+_CLOSE = 0.3  # cosine from which "close in meaning" is said; unrelated texts lie below it
+_NAMED_WORDS = 4  # most shared words a reason names
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Answers questions from one moment of the store."""
+
+    store: Store
+    indexes: HotIndexes
+    vectors: QueryVectors
+
+    def __call__(self, scope: Scope, question: Question) -> Retrieved:
+        """Return the best exchanges with their topics; nothing, without an error, for an unknown scope.
+
+        Raises:
+            Unavailable: As the store.
+        """
+        return self.store.read(lambda tx: self._retrieve(tx, scope, question))
+
+    def _retrieve(self, tx: Transaction, scope: Scope, question: Question) -> Retrieved:
+        if not question.text.strip():
+            return self._newest(tx, scope, question)
+        index = self.indexes.open(scope, tx)
+        candidates = index.search(self._vector(question.text, index.speakers), term_ids(question.text))
+        hidden = self._hidden(tx, scope, question, candidates)
+        wanted = question.offset + question.limit + 1
+        choices = ranking.rank(candidates, question.text, wanted, hidden=hidden).choices[question.offset :]
+        chosen = choices[: question.limit]
+        scores = {choice.exchange: choice.score for choice in chosen}
+        loaded = tx.exchanges(scope, [choice.exchange for choice in chosen])
+        exchanges = tuple(replace(exchange, score=round(scores[exchange.seq], 4)) for exchange in loaded)
+        topics = _in_order(
+            tx.topics_by_row(scope, list(dict.fromkeys(choice.topic for choice in chosen))), exchanges
+        )
+        near = max((choice.similarity or 0.0 for choice in chosen), default=0.0)
+        shared = _shared(question.text, candidates, exchanges)
+        reason = ranking.explain([topic.label for topic in topics], shared, asked=True, close=near >= _CLOSE)
+        return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(choices) > question.limit)
+
+    def _vector(self, text: str, speakers: Sequence[str]) -> Vectors | None:
+        vector = self.vectors(ranking.bare_query(text, speakers) or text)
+        return vector if vector.any() else None
+
+    def _hidden(
+        self, tx: Transaction, scope: Scope, question: Question, candidates: Candidates
+    ) -> frozenset[int]:
+        hidden = frozenset[int]() if question.include_disabled else candidates.hidden
+        if question.topic_keys is None:
+            return hidden
+        asked = {topic.row for topic in tx.topics(scope, question.topic_keys)}
+        return hidden | (frozenset(np.unique(candidates.topic).tolist()) - asked)
+
+    def _newest(self, tx: Transaction, scope: Scope, question: Question) -> Retrieved:
+        wanted = question.offset + question.limit + 1
+        found = tx.latest(
+            scope, limit=wanted, topic_keys=question.topic_keys, include_disabled=question.include_disabled
+        )[question.offset :]
+        exchanges = tuple(found[: question.limit])
+        topics = _in_order(tx.topics(scope, {exchange.topic_key for exchange in exchanges}), exchanges)
+        reason = ranking.explain([topic.label for topic in topics], [], asked=False, close=False)
+        return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(found) > question.limit)
+
+
+def _in_order(topics: Sequence[Topic], exchanges: Sequence[Exchange]) -> tuple[Topic, ...]:
+    """Return the topics of the exchanges, each once, in the order of its best exchange."""
+    by_key = {topic.key: topic for topic in topics}
+    return tuple(by_key[key] for key in dict.fromkeys(exchange.topic_key for exchange in exchanges))
+
+
+def _shared(query: str, candidates: Candidates, exchanges: Sequence[Exchange]) -> list[str]:
+    """Return the query's words, as the user wrote them, that occur in the exchanges."""
+    occurring = ranking.shared_terms(candidates, [exchange.seq for exchange in exchanges])
+    words = dict.fromkeys(
+        word for word in content_words(query) if occurring.intersection(term_ids(word).tolist())
+    )
+    return list(words)[:_NAMED_WORDS]

@@ -1,0 +1,27 @@
+"""The truth: opens the database a server was told to use, with the schema of this version."""
+
+from pathlib import Path
+
+from halo_server.store.engine import open_postgres, open_sqlite
+from halo_server.store.migrate import migrate
+from halo_server.store.store import Store
+
+__all__ = ["open_store", "open_store_at"]
+
+
+def open_store(directory: Path, embedder: str) -> Store:
+    """Return the store in `directory`, made there if absent, brought to the schema of this version.
+
+    Raises:
+        halo_server.errors.SchemaTooNew: A newer HALO wrote it.
+    """
+    engine = open_sqlite(directory / "halo.db")
+    migrate(engine)
+    return Store(engine, embedder)
+
+
+def open_store_at(url: str, embedder: str) -> Store:
+    """Return the store in the PostgreSQL database at `url`; otherwise as `open_store`."""
+    engine = open_postgres(url)
+    migrate(engine)
+    return Store(engine, embedder)
