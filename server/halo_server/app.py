@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from halo_server.api import ROUTERS
 from halo_server.api.deps import Services
+from halo_server.api.description import describe
 from halo_server.api.edge import Edge
 from halo_server.api.errors import CatchAll, install
 from halo_server.config import Settings
@@ -117,6 +118,7 @@ def create_app(memory: Memory) -> FastAPI:
         description="Long-term memory of end users for LLM applications.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would answer without a key, and name a host the client chose
         lifespan=lifespan,
     )
     registry = CollectorRegistry()
@@ -131,6 +133,7 @@ def create_app(memory: Memory) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     install(app)
+    describe(app)
     app.add_middleware(CatchAll)
     app.add_middleware(Edge, new_id=_new_id, registry=registry)
     return app

@@ -19,8 +19,10 @@ from halo_server.text import asks, content_words, phrases, sentences
 
 __all__ = ["exchange_vector", "joined", "nearest", "opened", "overall", "without"]
 
-JOIN = 0.45
-"""Least cosine at which an exchange joins a topic. Unrelated turns lie below 0.3 under the default embedder."""
+JOIN = 0.32
+"""Least mean cosine at which an exchange joins a topic. Unrelated turns lie below 0.2 under the default embedder."""
+
+_STAY = 0.24  # a conversation tends to stay on its topic: a follow-up seldom names what it is about
 
 MOST_TOPICS = 512
 """A scope with this many topics opens no more: the nearest takes the exchange."""
@@ -44,19 +46,25 @@ def exchange_vector(vectors: Sequence[_Vector | None], dim: int) -> _Vector:
     return unit
 
 
-def nearest(vector: _Vector, sums: _Vector) -> int | None:
+def nearest(vector: _Vector, sums: _Vector, sizes: npt.NDArray[np.int64], current: int | None) -> int | None:
     """Return the place of the topic this exchange joins, or None when it opens its own.
+
+    Nearness is the mean cosine to the topic's exchanges, not the cosine to their centre: the centre of a large topic is
+    near everything, and one topic would swallow the scope.
 
     Args:
         vector: Shape (dim,), unit length or zero.
         sums: Shape (n, dim): the `vector_sum` of each topic.
+        sizes: Shape (n,): how many exchanges each holds.
+        current: The place of the topic the conversation was on, if any.
     """
-    if not len(sums) or not vector.any():
+    if not len(sums):
         return None
-    norms = np.linalg.norm(sums, axis=1)
-    cosines = (sums @ vector) / np.where(norms > 0, norms, 1.0)
-    best = int(np.argmax(cosines))
-    return best if cosines[best] >= JOIN or len(sums) >= MOST_TOPICS else None
+    nearness = (sums @ vector) / np.maximum(sizes, 1)
+    if current is not None:
+        nearness[current] += _STAY
+    best = int(np.argmax(nearness))
+    return best if nearness[best] >= JOIN or len(sums) >= MOST_TOPICS else None
 
 
 def opened(
@@ -161,7 +169,9 @@ def _label(terms: Mapping[str, int]) -> str:
 
 def _free_key(label: str, taken: Collection[str]) -> str:
     key = (
-        re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower()).strip("_")[:_KEY_CHARS]
+        re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower())
+        .strip("_")[:_KEY_CHARS]
+        .rstrip("_")
         or "notes"
     )
     number = next(n for n in range(1, len(taken) + 2) if (key if n == 1 else f"{key}_{n}") not in taken)

@@ -20,7 +20,11 @@ Policy = Literal["credentials", "strict", "off"]
 _SHAPES: tuple[tuple[str, str], ...] = (
     (
         "private key",
-        r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]{0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?",
+        # A single dash stands in the headers of an encrypted key ("Proc-Type: 4,ENCRYPTED").
+        (
+            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
+            r"(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+        ),
     ),
     ("token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     ("api key", r"\bsk-[A-Za-z0-9_-]{16,}"),

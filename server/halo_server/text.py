@@ -25,7 +25,7 @@ _QUESTION_END = re.compile(r"[?？]\s*$|(?:吗|呢|か)[。.\s]*$")
 _STOP = frozenset(
     "a about after again all also am an and any are as at be been before being but by can could did do does doing don "
     "down each else ever every for from get go going gone got had has have having he hello her here hers hey hi him "
-    "his how i if in into is it its just let like ll m me more most my need no not now of off ok okay on one only or "
+    "his how i if in into is it its just let like ll m may me might more most my need no not now of off ok okay on one only or "
     "other our out over own please re s same say see she should so some such sure t than thank thanks that the their "
     "them then there these they thing this those through to too under until up us ve very want was we well were what "
     "when where which while who whom whose why will with would yes yet you your yours".split()
@@ -34,7 +34,9 @@ _WEAK = frozenset(
     "actually always best better big bit came come day days did done feel felt find first give good great keep kept "
     "know last let lot lots made make makes making many maybe much never new next nice oh often old put quite really "
     "remember right said send sent set show since still take taken tell time times today told tomorrow took try use "
-    "used using way week went work yesterday".split()
+    "used using way week went work yesterday monday tuesday wednesday thursday friday saturday sunday january february "
+    "march april june july august september october november december two three four five six seven eight nine ten half "
+    "past must anything everything something nothing because possible around near help write play".split()
 )
 _CONTRACTED = frozenset(("", "d", "ll", "m", "re", "s", "t", "ve"))
 _CJK_STOP = frozenset(

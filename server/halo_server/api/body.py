@@ -19,6 +19,7 @@ from halo_server.errors import InvalidJSON, InvalidRequest, RequestTimeout, TooL
 __all__ = ["Body", "Limits", "identifier", "parse", "read"]
 
 _INT64 = 2**63
+_KEYS = ("projectKey", "endUserKey")
 _STRICT_OBJECTS = ("arguments",)
 """Objects in which, as at the top, a repeated key is refused: a proxy and we could read different identities from it."""
 
@@ -61,7 +62,7 @@ async def read(request: Request, limits: Limits) -> bytes:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise UnsupportedMediaType
     declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > limits.max_bytes:
+    if not declared.isdecimal() or int(declared) > limits.max_bytes:
         raise TooLarge
     parts, size = [], 0
     try:
@@ -88,6 +89,7 @@ def parse(data: bytes, limits: Limits) -> Body:
     Lone surrogates in text become U+FFFD and NUL is removed, both counted. A key of an object is never changed.
 
     Raises:
+        InvalidRequest: A NUL in a key of a project or an end user: without it, it would be another's key.
         InvalidJSON: Not UTF-8, not JSON, not an object; NaN, infinity, a number beyond 64 bits; nested too deeply or too
             many values; a key repeated at the top or in `arguments`; a surrogate or NUL in a key.
     """
@@ -107,6 +109,9 @@ def parse(data: bytes, limits: Limits) -> Body:
         isinstance(value.get(key), _Pairs) and value[key].repeated for key in _STRICT_OBJECTS
     ):
         raise InvalidJSON("The body repeats a key.")
+    for name in _KEYS:
+        if isinstance(value.get(name), str) and "\0" in value[name]:
+            raise InvalidRequest(f"{name} must not hold control characters.")
     cleaner = _Cleaner(limits)
     return Body(cleaner.clean(value, 1), cleaner.sanitized)
 

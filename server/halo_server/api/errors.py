@@ -48,8 +48,11 @@ def _halo_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     """The framework's own refusals: an unknown path, a method a path does not take."""
-    method = isinstance(error, HTTPException) and error.status_code == 405
-    return render(MethodNotAllowed() if method else NotFound(), _request_id(request))
+    if not isinstance(error, HTTPException) or error.status_code != 405:
+        return render(NotFound(), _request_id(request))
+    answer = render(MethodNotAllowed(), _request_id(request))
+    answer.headers.update(error.headers or {})  # `Allow`, which RFC 9110 asks for
+    return answer
 
 
 def _validation_error(request: Request, error: Exception) -> Response:

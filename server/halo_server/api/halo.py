@@ -203,6 +203,8 @@ def delete(body: SmallBody, caller: Caller, use: Use, request_id: RequestId) -> 
         )
     if asked.topic_id is not None:
         scope, key = _find_topic(caller, use, asked.project_key, asked.topic_id)
+        if asked.end_user_key not in (None, scope.end_user):
+            raise NotFound
     else:
         scope = own_scope(caller, asked.project_key, _required(asked.end_user_key, "endUserKey"))
         key = _required(asked.topic_key, "topicKey or topicId")

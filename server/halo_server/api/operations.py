@@ -4,9 +4,10 @@ import orjson
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from halo_server.api.deps import Use, admin, caller_of
+from halo_server.api.wire import ErrorAnswer
 from halo_server.domain import JSON
 
 __all__ = ["PUBLIC", "router"]
@@ -25,7 +26,7 @@ async def healthz() -> Response:
     return _json({"ok": True})
 
 
-@router.get("/readyz")
+@router.get("/readyz", responses={503: {"model": ErrorAnswer}})
 def readyz(use: Use) -> Response:
     """The store answers; `degraded` names what works below its best.
 
@@ -35,7 +36,14 @@ def readyz(use: Use) -> Response:
     return _json({"ready": True, "embedder": use.capture.embedder.id, "degraded": list(use.degraded)})
 
 
-@router.get("/metrics")
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={
+        status: {"content": {"application/json": {"schema": ErrorAnswer.model_json_schema(by_alias=True)}}}
+        for status in (401, 403)
+    },
+)
 async def metrics(request: Request, use: Use) -> Response:
     """Counters and timings in Prometheus's text format: admin key, or loopback when the setting allows it."""
     local = request.client is not None and request.client.host in _LOOPBACK

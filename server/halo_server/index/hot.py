@@ -39,7 +39,7 @@ class HotIndexes:
         with self._lock:
             index = self._open.get(scope.id) or self._open.setdefault(scope.id, ScopeIndex(self._dim))
             self._open.move_to_end(scope.id)
-        if index.catch_up(scope, source):
+        if index.catch_up(scope, source) or scope.id not in self._sizes:
             with self._lock:
                 self._resize(scope.id, index)
         return index
@@ -47,8 +47,9 @@ class HotIndexes:
     def _resize(self, scope_id: bytes, index: ScopeIndex) -> None:
         if self._open.get(scope_id) is not index:  # evicted meanwhile
             return
-        self._total += index.nbytes - self._sizes.get(scope_id, 0)
-        self._sizes[scope_id] = index.nbytes
+        size = index.nbytes  # read once: another request may be adding to it
+        self._total += size - self._sizes.get(scope_id, 0)
+        self._sizes[scope_id] = size
         while self._total > self._max_bytes and len(self._open) > 1:
             oldest = next(other for other in self._open if other != scope_id)
             del self._open[oldest]

@@ -90,7 +90,9 @@ class LexicalIndex:
         self._pairs = len(pairs)
         holders = (pairs & np.uint64(0xFFFF_FFFF)).astype(np.int32)
         distinct, starts = np.unique(pairs >> np.uint64(32), return_index=True)
-        for term, start, end in zip(distinct.tolist(), starts, [*starts[1:], len(pairs)], strict=True):
+        for term, start, end in zip(
+            distinct.tolist(), starts, np.append(starts, len(pairs))[1:], strict=True
+        ):
             part = slice(int(start), int(end))
             self._postings[term] = _Posting(holders[part], counts[part].astype(np.float32))
 

@@ -120,7 +120,7 @@ class Capture:
             return self._receipt(tx, scope, submission, repeated, duplicate=True)
         if not submission.has_history:
             return _Plan(0, None)
-        known, last = self._known(tx, scope, thread)
+        known, last = self._known(tx, scope, submission, thread)
         if last and known == len(thread.messages):  # a whole history sent again is itself, whatever its key
             ended = tx.ending_at(scope, last)
             if ended:
@@ -149,11 +149,18 @@ class Capture:
             return newest[0]
         return None
 
-    def _known(self, tx: Transaction, scope: Scope, thread: _Thread) -> tuple[int, Place | None]:
-        place = tx.deepest(scope, thread.paths)
-        if place:
-            return thread.paths.index(place.path) + 1, place
-        return threads.overlay(thread.digests, tx.alike(scope, thread.digests))
+    def _known(
+        self, tx: Transaction, scope: Scope, submission: Submission, thread: _Thread
+    ) -> tuple[int, Place | None]:
+        """Return how many messages are stored already, and the last of them."""
+        last = tx.deepest(scope, thread.paths)
+        known = thread.paths.index(last.path) + 1 if last else 0
+        if known < _newest_turn(submission.messages):
+            # Cut at the front, or edited; its first message may begin another thread by chance ("Hi").
+            longest, end = threads.overlay(thread.digests, tx.alike(scope, thread.digests))
+            if longest > known:
+                return longest, end
+        return known, last
 
     # -- what is derived -----------------------------------------------------------------------------------------
 
@@ -165,8 +172,11 @@ class Capture:
             self._derive(message, digest, next(vectors) if message.spoken else None)
             for message, digest in zip(messages, thread.digests[plan.start :], strict=True)
         )
-        rows, sums = self.store.read(lambda tx: tx.topic_vectors(scope))
-        place = clustering.nearest(self._direction(added), sums)
+        rows, sums, sizes, current = self.store.read(
+            lambda tx: (*tx.topic_vectors(scope), tx.topic_at(scope, plan.parent) if plan.parent else None)
+        )
+        here = rows.index(current) if current in rows else None
+        place = clustering.nearest(self._direction(added), sums, sizes, here)
         return _Draft(plan.start, added, None if place is None else rows[place])
 
     def _derive(self, message: Message, digest: bytes, vector: npt.NDArray[np.float32] | None) -> Added:

@@ -1,13 +1,16 @@
 """Lists for people and programs: projects, topics, exchanges, each page by page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from halo_server.domain import JSON, Clock, Counts, Exchange, Project, Scope, Topic
 from halo_server.errors import NotFound, ProjectNotFound
 from halo_server.store.store import Store, Transaction
 
 __all__ = ["Inventory"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,7 @@ class Inventory:
         Raises:
             NotFound: The project has no such exchange.
         """
-        found = self.store.read(lambda tx: tx.scope_of(project, exchange_id))
-        if found is None:
-            raise NotFound
-        return found
+        return self._found(lambda tx: tx.scope_of(project, exchange_id))
 
     def find_topic(self, project: str, topic_id: str) -> tuple[Scope, str]:
         """Return the scope that holds the topic, and the topic's key.
@@ -63,10 +63,7 @@ class Inventory:
         Raises:
             NotFound: The project has no such topic.
         """
-        found = self.store.read(lambda tx: tx.scope_of_topic(project, topic_id))
-        if found is None:
-            raise NotFound
-        return found
+        return self._found(lambda tx: tx.scope_of_topic(project, topic_id))
 
     def exchange(self, scope: Scope, exchange_id: str) -> Exchange:
         """Return the exchange.
@@ -74,10 +71,7 @@ class Inventory:
         Raises:
             NotFound: The scope has no such exchange.
         """
-        found = self.store.read(lambda tx: tx.exchange(scope, exchange_id))
-        if found is None:
-            raise NotFound
-        return found
+        return self._found(lambda tx: tx.exchange(scope, exchange_id))
 
     def sent_messages(self, scope: Scope, exchange_id: str) -> list[Mapping[str, JSON]]:
         """Return the request's messages as they were sent, the earlier ones of the thread included.
@@ -85,7 +79,10 @@ class Inventory:
         Raises:
             NotFound: The scope has no such exchange.
         """
-        found = self.store.read(lambda tx: tx.sent_messages(scope, exchange_id))
+        return self._found(lambda tx: tx.sent_messages(scope, exchange_id))
+
+    def _found(self, look: Callable[[Transaction], T | None]) -> T:
+        found = self.store.read(look)
         if found is None:
             raise NotFound
         return found

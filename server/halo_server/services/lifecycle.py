@@ -75,6 +75,7 @@ class Forget:
         return counts
 
     def _exchange(self, tx: Transaction, scope: Scope, exchange_id: str) -> Counts:
+        tx.lock(scope)
         exchange = tx.exchange(scope, exchange_id)
         if exchange is None:
             raise NotFound
@@ -98,6 +99,7 @@ class Forget:
         return clustering.without(topic, exchange.id, spoken, vector)
 
     def _topic(self, tx: Transaction, scope: Scope, key: str, *, include_raw: bool) -> Counts:
+        tx.lock(scope)
         topic = next(iter(tx.topics(scope, [key])), None)
         if topic is None:
             raise NotFound

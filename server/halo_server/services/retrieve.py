@@ -46,9 +46,8 @@ class Retrieve:
         scores = {choice.exchange: choice.score for choice in chosen}
         loaded = tx.exchanges(scope, [choice.exchange for choice in chosen])
         exchanges = tuple(replace(exchange, score=round(scores[exchange.seq], 4)) for exchange in loaded)
-        topics = _in_order(
-            tx.topics_by_row(scope, list(dict.fromkeys(choice.topic for choice in chosen))), exchanges
-        )
+        # By key, not by the index's row: the index may already show a later moment, in which an exchange has moved.
+        topics = _in_order(tx.topics(scope, {exchange.topic_key for exchange in exchanges}), exchanges)
         near = max((choice.similarity or 0.0 for choice in chosen), default=0.0)
         shared = _shared(question.text, candidates, exchanges)
         reason = ranking.explain([topic.label for topic in topics], shared, asked=True, close=near >= _CLOSE)

@@ -238,6 +238,13 @@ class Transaction:
         }
         self._insert_once(t.scopes, row)
 
+    def lock(self, scope: Scope) -> None:
+        """Wait for the scope's other writers and keep them waiting until this transaction ends.
+
+        What decides by what it reads takes this before it reads.
+        """
+        lock_scope(self.connection, scope.id)
+
     def has_scope(self, scope: Scope) -> bool:
         """Return whether anything was ever captured for this end user and not erased since."""
         return (
@@ -290,7 +297,7 @@ class Transaction:
             "occurred_at": new.occurred_at,
             "recorded_at": new.recorded_at,
         }
-        seq: int = self.connection.scalars(insert(t.exchanges).values(row).returning(t.exchanges.c.seq)).one()
+        seq: int = self.connection.scalars(_ADD_EXCHANGE, row).one()
         last = new.parent
         for added in new.added:
             last = self._add_message(scope, seq, last, added)
@@ -320,10 +327,10 @@ class Transaction:
             "words": added.words,
             "asks": added.asks,
         }
-        stored = self.connection.execute(insert(t.messages).values(row).returning(*_PLACE)).one()
+        stored = self.connection.execute(_ADD_MESSAGE, row).one()
         if added.vector is not None:
             vector = {"message_id": stored.id, "embedder": self.embedder, "data": _pack(added.vector)}
-            self.connection.execute(insert(t.vectors).values(vector))
+            self.connection.execute(_ADD_VECTOR, vector)
         return _place(stored)
 
     def exchanges(self, scope: Scope, seqs: Sequence[int]) -> list[Exchange]:
@@ -432,17 +439,20 @@ class Transaction:
             found += map(_topic, self.connection.execute(_TOPICS, {"scope_id": scope.id, "rows": part}))
         return found
 
-    def topic_vectors(self, scope: Scope) -> tuple[list[int], npt.NDArray[np.float32]]:
-        """Return the rows of the scope's topics and their vector sums, shape (n, dim)."""
-        asked = select(t.topics.c.row, t.topics.c.vector_sum).where(t.topics.c.scope_id == scope.id)
-        found = self.connection.execute(asked.order_by(t.topics.c.row)).all()
-        packed = b"".join(row.vector_sum for row in found)
-        sums = (
-            np.frombuffer(packed, dtype="<f4").astype(np.float32).reshape(len(found), -1)
-            if found
-            else np.empty((0, 0))
-        )
-        return [row.row for row in found], sums.astype(np.float32)
+    def topic_vectors(self, scope: Scope) -> tuple[list[int], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Return the rows of the scope's topics, their vector sums, shape (n, dim), and how many exchanges they hold."""
+        columns = (t.topics.c.row, t.topics.c.vector_sum, t.topics.c.exchanges)
+        asked = select(*columns).where(t.topics.c.scope_id == scope.id).order_by(t.topics.c.row)
+        found = self.connection.execute(asked).all()
+        packed = np.frombuffer(b"".join(row.vector_sum for row in found), dtype="<f4").astype(np.float32)
+        sizes = np.array([row.exchanges for row in found], dtype=np.int64)
+        return [row.row for row in found], packed.reshape(len(found), -1 if found else 0), sizes
+
+    def topic_at(self, scope: Scope, place: Place) -> int | None:
+        """Return the row of the topic of the exchange that added the message, or None when it is gone."""
+        joined = t.messages.join(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq)
+        here = and_(t.exchanges.c.scope_id == scope.id, t.messages.c.id == place.id)
+        return self.connection.scalars(select(t.exchanges.c.topic_id).select_from(joined).where(here)).first()
 
     def topic_keys(self, scope: Scope) -> list[str]:
         """Return the keys of all topics of the scope."""
@@ -472,9 +482,11 @@ class Transaction:
         }
         number = topic.row
         if number:
-            self.connection.execute(update(t.topics).where(t.topics.c.row == number).values(row))
+            self.connection.execute(
+                update(t.topics).where(t.topics.c.scope_id == scope.id, t.topics.c.row == number).values(row)
+            )
         else:
-            number = self.connection.scalars(insert(t.topics).values(row).returning(t.topics.c.row)).one()
+            number = self.connection.scalars(_ADD_TOPIC, row).one()
         self._log(scope, "topic", number)
         return number
 
@@ -598,13 +610,15 @@ class Transaction:
     # -- shared --------------------------------------------------------------------------------------------------
 
     def _log(self, scope: Scope, kind: str, target: int) -> None:
-        self.connection.execute(insert(t.changes).values(scope_id=scope.id, kind=kind, target=target))
+        self.connection.execute(_ADD_CHANGE, {"scope_id": scope.id, "kind": kind, "target": target})
 
     def _insert_once(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert the row unless its key is taken; return whether it was inserted."""
         dialect = {"sqlite": sqlite, "postgresql": postgresql}[self.connection.dialect.name]
         statement = dialect.insert(table).values(row).on_conflict_do_nothing()
-        return bool(self.connection.execute(statement).rowcount)
+        # Without the option the count of an INSERT is -1 under psycopg.
+        kept = self.connection.execute(statement, execution_options={"preserve_rowcount": True})
+        return kept.rowcount == 1
 
 
 # -- rows to values ----------------------------------------------------------------------------------------------
@@ -652,7 +666,12 @@ _DOCUMENT = (
 )
 
 
-# Asked on every retrieval, so built once: composing a statement costs more than running it.
+# Run on every retrieval or capture, so built once: composing a statement costs more than running it.
+_ADD_EXCHANGE = insert(t.exchanges).returning(t.exchanges.c.seq)
+_ADD_MESSAGE = insert(t.messages).returning(*_PLACE)
+_ADD_VECTOR = insert(t.vectors)
+_ADD_TOPIC = insert(t.topics).returning(t.topics.c.row)
+_ADD_CHANGE = insert(t.changes)
 _GRANT = select(t.api_keys).where(t.api_keys.c.digest == bindparam("digest"))
 _EXCHANGES = _SUMMARY.where(
     t.exchanges.c.scope_id == bindparam("scope_id"), t.exchanges.c.seq.in_(bindparam("seqs", expanding=True))

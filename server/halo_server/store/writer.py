@@ -122,6 +122,8 @@ class GroupWriter:
         except SQLAlchemyError as error:
             batch.error = error
             self._connection.rollback()
+            # SQLite keeps the transaction of a failed commit open, and no other could ever begin: start afresh.
+            self._connection.invalidate()
         finally:
             batch.ended.set()
 

@@ -1,0 +1,182 @@
+"""Hits in, a choice with its reason out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halo_server.domain import Candidates
+from halo_server.ranking import Ranked, bare_query, explain, named_speakers, rank, shared_terms
+
+
+def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
+    """Build what the indexes say; a message is its exchange unless said otherwise, of 10 words, near to nothing."""
+
+    def column(name: str, default: Any, kind: Any) -> Any:
+        return np.array([message.get(name, default) for message in messages], dtype=kind)
+
+    return Candidates(
+        exchange=np.array(
+            [message.get("exchange", n + 1) for n, message in enumerate(messages)], dtype=np.int64
+        ),
+        topic=column("topic", 1, np.int64),
+        previous=column("previous", -1, np.int64),
+        words=column("words", 10, np.float32),
+        asks=column("asks", False, np.bool_),
+        speaker=column("speaker", -1, np.int32),
+        speakers=more.get("speakers", ()),
+        similarity=column("near", np.nan, np.float32),
+        coverage=column("covers", 0, np.float32),
+        topics=more.get("topics", {}),
+        hidden=frozenset(more.get("hidden", ())),
+        holders=more.get("holders", {}),
+    )
+
+
+def order(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[int]:
+    return [choice.exchange for choice in rank(found, query, limit, **more).choices]
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert rank(candidates(), "peanuts", 5) == Ranked()
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"near": 0.9}, {"near": 0.1}),
+        ({"near": 0.1}, {}),
+        ({"covers": 0.8}, {"covers": 0.2}),
+        ({"covers": 0.5}, {"covers": 0.5, "asks": True}),
+        ({"covers": 0.5, "words": 30}, {"covers": 0.5, "words": 3}),
+        ({"topic": 2}, {"topic": 1}),
+        ({"speaker": 0}, {"speaker": 1}),
+    ],
+)
+def test_one_reason_more_puts_a_message_first(better: Any, worse: Any) -> None:
+    known = {"topics": {1: 0.1, 2: 0.9}, "speakers": ("Mia", "Ben")}
+
+    assert order(candidates(worse, better, {"near": -0.5}, **known), "What did Mia say?")[0] == 2
+    assert order(candidates(better, worse, {"near": -0.5}, **known), "What did Mia say?")[0] == 1
+
+
+def test_a_name_prefers_nobody_when_two_are_named() -> None:
+    found = candidates({"speaker": 1}, {"speaker": 0}, speakers=("Mia", "Ben"))
+
+    assert order(found, "Mia and Ben") == [1, 2]
+    assert order(found, "Mia") == [2, 1]
+
+
+def test_a_short_answer_is_found_by_the_question_before_it() -> None:
+    asked, answered, other = {"covers": 0.9, "asks": True}, {"previous": 0, "words": 2}, {"words": 2}
+
+    assert order(candidates(asked, answered, other)) == [1, 2, 3]
+
+
+def test_an_exchange_is_chosen_once_by_its_best_message() -> None:
+    found = rank(
+        candidates({"exchange": 7, "near": 0.2}, {"exchange": 7, "near": 0.9, "covers": 1.0}), "", 5
+    ).choices
+
+    assert [(c.exchange, c.topic, c.coverage) for c in found] == [(7, 1, 1.0)]
+    assert found[0].similarity == pytest.approx(0.9)
+    assert rank(candidates({"covers": 0.5}), "", 1).choices[0].similarity is None
+
+
+def test_hidden_topics_are_not_chosen_unless_asked_for() -> None:
+    found = candidates({"topic": 1, "covers": 0.9}, {"topic": 2}, hidden=[1])
+
+    assert order(found) == [2]
+    assert order(found, hidden=frozenset()) == [1, 2]
+    assert order(found, hidden=frozenset({1, 2})) == []
+
+
+def test_a_long_exchange_does_not_crowd_the_others_out() -> None:
+    long = [{"exchange": 1, "covers": 0.9} for _ in range(60)]
+
+    assert order(candidates(*long, {"exchange": 2}, {"exchange": 3}), limit=3) == [1, 2, 3]
+
+
+messages = st.lists(
+    st.fixed_dictionaries(
+        {
+            "near": st.sampled_from([float("nan"), 0.1, 0.5, 0.9]),
+            "covers": st.sampled_from([0.0, 0.5, 1.0]),
+            "words": st.integers(0, 300),
+            "asks": st.booleans(),
+            "topic": st.integers(0, 3),
+        }
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(said=messages, limit=st.integers(1, 6))
+def test_choices_are_few_different_in_falling_order_and_the_best_of_all(said: Any, limit: int) -> None:
+    found = candidates(*said, hidden=[3], topics={1: 0.5, 2: 0.1})
+    whole, few = rank(found, "", 99).choices, rank(found, "", limit).choices
+
+    assert few == whole[:limit]
+    assert len({choice.exchange for choice in whole}) == len(whole)
+    assert [choice.score for choice in whole] == sorted((choice.score for choice in whole), reverse=True)
+    assert {choice.exchange for choice in whole} == {n for n, m in enumerate(said, 1) if m["topic"] != 3}
+    assert all(np.isfinite(choice.score) for choice in whole)
+
+
+@given(covers=st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=40, max_size=120), limit=st.integers(1, 5))
+def test_the_earlier_of_equals_comes_first(covers: list[float], limit: int) -> None:
+    found = candidates(*({"covers": one} for one in covers))
+
+    assert (
+        order(found, limit=limit)
+        == sorted(range(1, len(covers) + 1), key=lambda n: (-covers[n - 1], n))[:limit]
+    )
+
+
+def test_a_name_in_a_question_says_who_and_not_what() -> None:
+    people = ("Mia Berg", "Ben", "")
+
+    assert named_speakers("Did MIA call Benjamin?", people) == ["Mia Berg"]
+    assert bare_query("What did mia's cat eat?", people) == "What did cat eat?"
+    assert bare_query("Who is Ben’s friend?", people) == "Who is friend?"
+    assert bare_query("What is new?", people) == "What is new?"
+
+
+@pytest.mark.parametrize(
+    ("labels", "words", "asked", "close", "reason"),
+    [
+        ([], [], True, True, ""),
+        (["a"], [], False, False, "The topic “a” is the most recent; nothing particular was asked."),
+        (
+            ["a", "b"],
+            [],
+            False,
+            False,
+            "The topics “a” and “b” are the most recent; nothing particular was asked.",
+        ),
+        (["a"], ["x"], True, False, "The topic “a” shares “x” with the question."),
+        (
+            ["a", "b", "c"],
+            ["x", "y"],
+            True,
+            True,
+            "The topics “a”, “b” and “c” share “x” and “y” with the question and are close to it in meaning.",
+        ),
+        (["a"], [], True, True, "The topic “a” is nearest to the question in meaning."),
+        (["a"], [], True, False, "The topic “a” is nearest to the question in meaning, though not near."),
+    ],
+)
+def test_the_reason_is_one_sentence(labels: Any, words: Any, asked: bool, close: bool, reason: str) -> None:
+    assert explain(labels, words, asked=asked, close=close) == reason
+
+
+def test_shared_terms_are_those_that_the_chosen_hold() -> None:
+    holders = {10: np.array([0, 3]), 20: np.array([1]), 30: np.array([2])}
+    found = candidates({"exchange": 1}, {"exchange": 1}, {"exchange": 2}, {"exchange": 4}, holders=holders)
+
+    assert shared_terms(found, [1]) == {10, 20}
+    assert shared_terms(found, [2, 4]) == {10, 30}
+    assert shared_terms(found, []) == set()

@@ -1,0 +1,281 @@
+"""One message out of every dialect; what must not be memory leaves a placeholder."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halo_server.domain import Message
+from halo_server.errors import InvalidRequest
+from halo_server.transcript import (
+    Transcript,
+    natural_query,
+    read_message,
+    read_session,
+    read_time,
+    split_response,
+)
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "role",
+                    "content",
+                    "parts",
+                    "text",
+                    "type",
+                    "name",
+                    "function",
+                    "tool_calls",
+                    "choices",
+                    "message",
+                    "candidates",
+                    "thought",
+                    "refusal",
+                    "ts",
+                    "image_url",
+                    "functionCall",
+                    "function_call",
+                    "speaker",
+                    "timestamp",
+                    "output_text",
+                    "sender",
+                    "tool_use",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "role", "text"),
+    [
+        ("hello", "user", "hello"),
+        ({"role": "user", "content": "hello"}, "user", "hello"),
+        ({"role": "human", "content": "hello"}, "user", "hello"),
+        ({"role": "Customer", "content": "hello"}, "user", "hello"),
+        ({"type": "ai", "content": "hello"}, "assistant", "hello"),
+        ({"sender": "self", "text": "hello"}, "assistant", "hello"),
+        ({"text": "hello"}, "user", "hello"),
+        ({"role": "model", "parts": [{"text": "hel"}, {"text": "lo", "thought": True}]}, "assistant", "hel"),
+        (
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "text", "text": "b"}]},
+            "user",
+            "a\nb",
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "text": "hm"}]},
+            "assistant",
+            "",
+        ),
+        ({"role": "assistant", "content": None, "refusal": "No."}, "assistant", "No."),
+        ({"role": "user", "content": {"text": "hello"}}, "user", "hello"),
+        ({"role": "user", "content": {"parts": [{"text": "hello"}]}}, "user", "hello"),
+        ({"role": "user", "content": f"look {PNG} here"}, "user", "look  here"),
+        ({"choices": [{"message": {"content": "hello"}}]}, "assistant", "hello"),
+        ({"candidates": [{"content": {"parts": [{"text": "hello"}]}}]}, "assistant", "hello"),
+        ({"choices": []}, "user", ""),
+        ({"choices": [{"text": "old"}]}, "user", ""),
+        ({"output_text": "hello"}, "assistant", "hello"),
+        ({"type": "function_call", "name": "get_weather"}, "assistant", ""),
+        ({"type": "function_call_output", "output": "21"}, "tool", ""),
+        ({"role": "user", "content": 7}, "user", ""),
+    ],
+)
+def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: str) -> None:
+    message = read_message(raw)
+
+    assert (message.role, message.text, message.spoken) == (role, text, bool(text))
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (
+            {"role": "system", "content": "Be kind."},
+            {"role": "system", "content": None, "omitted": "instructions"},
+        ),
+        (
+            {"role": "developer", "content": [{"text": "Be kind."}]},
+            {"role": "system", "content": None, "omitted": "instructions"},
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"function": {"name": "halo_retrieve_memory"}}],
+            },
+            {"role": "assistant", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {"role": "tool", "name": "halo_retrieve_memory", "content": "{}"},
+            {"role": "tool", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {
+                "role": "tool",
+                "tool_call_id": "1",
+                "content": json.dumps({"requestId": "r", "rawEntries": []}),
+            },
+            {"role": "tool", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {"role": "tool", "tool_call_id": "1", "content": "21 °C"},
+            {"role": "tool", "tool_call_id": "1", "content": "21 °C"},
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"functionResponse": {"name": "halo_retrieve_memory"}}, {"text": "x"}],
+            },
+            {"role": "user", "content": [{"type": "recalled memory", "omitted": True}, {"text": "x"}]},
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "QUJD" * 10}}, "x", f"y {PNG}"],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "image", "omitted": True, "bytes": 36}, "x", "y [image/png omitted]"],
+            },
+        ),
+        (
+            {"role": "user", "parts": [{"inlineData": {"mimeType": "a", "data": "QUJD"}}]},
+            {"role": "user", "parts": [{"type": "file", "omitted": True, "bytes": 3}]},
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "hm"}, {"text": "a", "signature": "s"}],
+            },
+            {"role": "assistant", "content": [{"type": "reasoning", "omitted": True}, {"text": "a"}]},
+        ),
+        (
+            {"role": "assistant", "content": "a", "reasoning_content": "hm", "meta": [{"k": PNG}]},
+            {"role": "assistant", "content": "a", "meta": [{"k": "[image/png omitted]"}]},
+        ),
+        (
+            {"role": "user", "content": "data:;base64,QUJD"},
+            {"role": "user", "content": "[data omitted]"},
+        ),
+    ],
+)
+def test_what_must_not_be_memory_leaves_a_placeholder(raw: Any, kept: Any) -> None:
+    assert read_message(raw).raw == kept
+
+
+def test_speaker_and_time_are_read_where_they_are_named() -> None:
+    assert read_message({"text": "hi", "speaker": " Mia ", "ts": 1_700_000_000}) == Message(
+        role="user",
+        raw={"text": "hi", "speaker": " Mia ", "ts": 1_700_000_000},
+        text="hi",
+        spoken=True,
+        speaker="Mia",
+        occurred_at=1_700_000_000_000,
+    )
+    assert read_message({"text": "hi", "timestamp": "soon", "created_at": 5}).occurred_at == 5000
+    assert read_message({"text": "hi", "name": " "}).speaker is None
+
+
+@pytest.mark.parametrize("raw", [7, None, True, [], ["x"]])
+def test_a_message_is_an_object_or_a_string(raw: Any) -> None:
+    with pytest.raises(InvalidRequest, match="Each message must be an object or a string"):
+        read_message(raw)
+
+
+@given(raw=anything)
+def test_any_object_is_a_message_and_reading_what_was_kept_reads_it_again(raw: Any) -> None:
+    try:
+        message = read_message(raw)
+    except InvalidRequest:
+        assert not isinstance(raw, dict | str)
+        return
+    again = read_message(dict(message.raw))
+
+    assert message.role in ("user", "assistant", "system", "tool")
+    assert message.spoken == (bool(message.text.strip()) and message.role in ("user", "assistant"))
+    assert (again.text, again.spoken) == (message.text, message.spoken)
+
+
+@pytest.mark.parametrize("key", ["messages", "contents", "input", "history", "conversation"])
+def test_the_conversation_is_found_under_every_name_and_the_rest_is_state(key: str) -> None:
+    session = {key: [{"role": "user", "content": "hi"}], "plan": "gold"}
+
+    assert read_session(session) == Transcript((read_message("hi"),), {"plan": "gold"})
+
+
+def test_a_session_may_be_state_alone_or_one_text() -> None:
+    assert read_session({"plan": "gold", "messages": 7}) == Transcript((), {"plan": "gold", "messages": 7})
+    assert read_session({"input": "hi"}) == Transcript((read_message("hi"),), {})
+    assert read_session({}) == Transcript((), {})
+
+
+def test_the_answer_is_the_one_given_else_the_trailing_one() -> None:
+    asked, answered = read_message("hi"), read_message({"role": "assistant", "content": "ho"})
+    called = read_message({"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]})
+
+    assert split_response((asked, answered), None) == ((asked,), answered)
+    assert split_response((asked, answered), asked) == ((asked, answered), asked)
+    assert split_response((asked, called), None) == ((asked, called), None)
+    assert split_response((), None) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("session", "query"),
+    [
+        ({"messages": ["first", "second", {"role": "assistant", "content": "answer"}]}, "second"),
+        ({"messages": [{"role": "assistant", "content": "answer"}]}, "answer"),
+        ({"messages": [{"role": "tool", "content": "x"}], "page": "pricing"}, "pricing"),
+        ({"page": {"title": "pricing", "n": 1, "tags": ["a", "b"]}, "blob": 201 * "x"}, "pricing a b"),
+        ({}, ""),
+    ],
+)
+def test_the_question_is_the_newest_thing_somebody_said(session: Any, query: str) -> None:
+    assert natural_query(read_session(session)) == query
+
+
+@pytest.mark.parametrize(
+    ("value", "instant"),
+    [
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+        (" 2023-11-14T23:13:20+01:00 ", 1_700_000_000_000),
+        ("2023-11-14T22:13:20", 1_700_000_000_000),
+        (1_700_000_000, 1_700_000_000_000),
+        (1_700_000_000.5, 1_700_000_000_500),
+        (1_700_000_000_000, 1_700_000_000_000),
+        (0, 0),
+        ("1969-12-31T23:59:59Z", None),
+        ("10000-01-01", None),
+        ("yesterday", None),
+        (-1, None),
+        (1e18, None),
+        (4_102_444_800_000, 4_102_444_800_000),
+        (4_102_444_800_001, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (True, None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_a_time_is_read_or_none(value: Any, instant: int | None) -> None:
+    assert read_time(value) == instant
+
+
+@given(value=anything)
+def test_no_time_is_an_error(value: Any) -> None:
+    found = read_time(value)
+
+    assert found is None or 0 <= found <= 4_102_444_800_000
