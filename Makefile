@@ -28,6 +28,7 @@ test: check ## every check; a part left out for want of a package says which
 	$(BIN)/python tests/run.py
 
 bench: $(VENV)/.ready ## latency beside a floor made of the same parts
+	$(BIN)/python -m tests.bench.imports
 	$(BIN)/python -m tests.bench.latency
 
 soak: $(VENV)/.ready ## what takes too long for every change

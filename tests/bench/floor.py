@@ -45,7 +45,9 @@ def serve(directory: Path, port: int) -> None:
     def search(query: str) -> bytes:
         faiss.omp_set_num_threads(1)
         _, found = index.search(embedder.encode([query]), _ROWS)
-        rows = connection.execute(f"SELECT id, body FROM rows WHERE id IN ({places})", found[0].tolist()).fetchall()
+        rows = connection.execute(
+            f"SELECT id, body FROM rows WHERE id IN ({places})", found[0].tolist()
+        ).fetchall()
         return orjson.dumps({"rows": [{"id": number, "body": body} for number, body in rows]})
 
     app = FastAPI()

@@ -24,7 +24,9 @@ PROJECT, USER = "bench", "user"
 SUBJECTS = "report garden invoice holiday kitchen piano contract hospital birthday train laptop mortgage recipe marathon".split()
 VERBS = "moved finished cancelled planned painted ordered compared delayed repaired approved forgot rented".split()
 PLACES = "Lisbon Osaka Nairobi Bergen Quito Leeds Tartu Hanoi Porto Bremen Adelaide Sapporo".split()
-THINGS = "blue window quarterly budget morning coffee slow ferry wooden table loud neighbour early meeting".split()
+THINGS = (
+    "blue window quarterly budget morning coffee slow ferry wooden table loud neighbour early meeting".split()
+)
 
 
 def sentence(chance: random.Random, number: int) -> str:
@@ -67,7 +69,12 @@ RETRIEVE = "/api/v1/memory/functions/halo_retrieve_end_user_memory"
 @contextmanager
 def running(command: list[str], port: int) -> Iterator[int]:
     """Run a server on core 0 until the end; yield its process id."""
-    env = {**os.environ, "HALO_QUERY_CACHE": "0", "HALO_LOG_LEVEL": "error", "HALO_MAX_RESULT_CHARS": "1000000"}
+    env = {
+        **os.environ,
+        "HALO_QUERY_CACHE": "0",
+        "HALO_LOG_LEVEL": "error",
+        "HALO_MAX_RESULT_CHARS": "1000000",
+    }
     with subprocess.Popen(["taskset", "-c", "0", *command], env=env, stdout=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 60
@@ -111,7 +118,9 @@ def main() -> None:
     os.sched_setaffinity(0, {1})
     chance = random.Random(11)
     texts: list[str] = []
-    print("exchanges |  retrieve p50 p99 |   capture p50 p99 |     floor p50 p99 | p50 ratio | cold open ms | hot MiB")
+    print(
+        "exchanges |  retrieve p50 p99 |   capture p50 p99 |     floor p50 p99 | p50 ratio | cold open ms | hot MiB"
+    )
     with tempfile.TemporaryDirectory() as made:
         data = Path(made) / "data"
         create = [BIN / "halo", "keys", "create", "--data", data, "--project", PROJECT]
@@ -126,7 +135,10 @@ def main() -> None:
                     texts.append(sentence(chance, len(texts)))
                     said = {"messages": [{"role": "user", "content": texts[-1]}]}
                     sent = {"projectKey": PROJECT, "endUserKey": USER, "sessionData": said}
-                    sent["response"] = {"role": "assistant", "content": f"Noted: {sentence(chance, len(texts))}"}
+                    sent["response"] = {
+                        "role": "assistant",
+                        "content": f"Noted: {sentence(chance, len(texts))}",
+                    }
                     captures.append(door.post("/api/v1/memory/capture", sent))
             with running(serve, port) as pid:
                 door = Door(port, key)

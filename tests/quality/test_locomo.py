@@ -1,6 +1,5 @@
 """The turns that answer a question, on real conversations: better than words alone, far better than chance."""
 
-import os
 import random
 from pathlib import Path
 
@@ -95,4 +94,4 @@ def _room(directory: Path, samples: dict[str, dict], *, history: bool) -> int:
                         client.post("/api/v1/memory/capture", json=sent, headers=headers).status_code == 201
                     )
     # Closing the last connection checkpoints the write-ahead log into the database.
-    return sum(os.path.getsize(path) for path in directory.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

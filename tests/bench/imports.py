@@ -1,0 +1,31 @@
+"""How long `import halo_sdk` takes beyond httpx and pydantic: median of ten fresh processes, at most 0.15 s."""
+
+import os
+import statistics
+import subprocess
+import sys
+
+_MOST_S = 0.15
+
+
+def seconds(program: str) -> float:
+    """Return the median processor time of ten runs: what waits for other processes does not count."""
+    times = []
+    for _ in range(10):
+        with subprocess.Popen([sys.executable, "-c", program]) as process:
+            _, _, used = os.wait4(process.pid, 0)
+            process.returncode = 0
+        times.append(used.ru_utime + used.ru_stime)
+    return statistics.median(times)
+
+
+def main() -> None:
+    """Print the figure; fail above the bound."""
+    beyond = seconds("import httpx, pydantic, halo_sdk") - seconds("import httpx, pydantic")
+    print(f"import halo_sdk: {beyond:.3f} s beyond httpx and pydantic (at most {_MOST_S})")
+    if beyond > _MOST_S:
+        raise SystemExit("too slow")
+
+
+if __name__ == "__main__":
+    main()
