@@ -16,8 +16,9 @@ from decimal import Decimal
 from typing import Any, cast
 from uuid import UUID
 
-MAX_DEPTH = 64
-"""Deeper values are cut: no conversation needs them, and serialisers recurse."""
+MAX_DEPTH = 56
+"""Deeper values are cut: no conversation needs them, serialisers recurse, and a service takes 64 levels, a request's own among
+them."""
 
 _CUT = "…"
 _BINARY = bytes | bytearray | memoryview

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from halo_sdk._budget import cut_to_fit
 from halo_sdk._plain import omitted, plain, size_bytes
 from halo_sdk.dialects import DIALECTS, detected
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
@@ -18,6 +19,11 @@ from halo_sdk.errors import EmptyAnswerError, HaloConfigError
 MAX_MESSAGES = 4_000
 MAX_BYTES = 8 * 1024 * 1024
 _ENVELOPE_BYTES = 64 * 1024  # keys, instants and braces around the messages
+
+MAX_QUESTION_BYTES = 64 * 1024
+"""Most of a conversation that goes with a question: what it is about is said at its end."""
+
+_MAX_STATE_BYTES = 16 * 1024  # of them, when there are messages too
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "thought"})
 _PRIVATE_FIELDS = frozenset(
@@ -111,15 +117,24 @@ def opened(session: object) -> Session:
 
 
 def session_data(session: Session) -> dict[str, Any]:
-    """Return a conversation as session data that may travel: its newest part, if it is very long."""
-    return _travelling(session.state, session.messages, None).session_data
+    """Return what of a conversation goes with a question, in at most `MAX_QUESTION_BYTES` of JSON.
+
+    That is the end user's newest message, cut in its texts if it is larger, and whole messages from the end as they fit. State
+    keeps what fits, its smallest fields first.
+    """
+    messages = _cleaned(session.messages)
+    state = _fitting(_without_media(session.state), _MAX_STATE_BYTES if messages else MAX_QUESTION_BYTES)
+    room_bytes = MAX_QUESTION_BYTES - size_bytes({"messages": [], **state})
+    newest = _without_own_calls(_around_question(messages, room_bytes))
+    return {"messages": newest, **state} if newest else state
 
 
 def exchange(session: Session, response: object) -> Conversation:
     """Return a conversation and its answer, ready to be captured.
 
     Args:
-        session: The conversation. Without a response, an answer at its end is split off.
+        session: The conversation. Without a response, an answer at its end is split off. With one, an answer there is sent as
+            it is: only the service reads every shape, and knows whether the two say the same.
         response: The answer: words, a message, or a provider's whole reply.
 
     Raises:
@@ -129,8 +144,6 @@ def exchange(session: Session, response: object) -> Conversation:
     messages = list(session.messages)
     if response is not None:
         answer = _message_of(response)
-        if messages and messages[-1] == answer:  # appended to the history as well
-            messages.pop()
     elif messages and _is_answer(messages[-1]):
         answer = messages.pop()
     else:
@@ -148,7 +161,7 @@ def calls_this_turn(session: Session) -> int:
     )
     count = 0
     for message in reversed([message for message in messages if message is not None]):
-        if any(dialect.opens_turn(message) for dialect in DIALECTS.values()):
+        if _opens_turn(message):
             break
         count += sum(dialect.own_calls(message) for dialect in DIALECTS.values())
     return count
@@ -177,6 +190,42 @@ def _message_of(response: object) -> dict[str, Any] | None:
 
 def _is_answer(message: Mapping[str, Any] | None) -> bool:
     return message is None or any(dialect.is_answer(message) for dialect in DIALECTS.values())
+
+
+def _opens_turn(message: Mapping[str, Any]) -> bool:
+    return any(dialect.opens_turn(message) for dialect in DIALECTS.values())
+
+
+def _fitting(state: dict[str, Any], room_bytes: int) -> dict[str, Any]:
+    """Return as much of a state as fits: small fields whole, then larger ones cut in their texts and lists."""
+    kept: dict[str, Any] = {}
+    room_bytes -= len("{}")
+    for key in sorted(state, key=lambda name: size_bytes(state[name])):
+        field = cut_to_fit({key: state[key]}, room_bytes, size_bytes)
+        if field is not None:
+            kept |= field
+            room_bytes -= size_bytes(field)  # its braces are a comma to spare
+    return {key: kept[key] for key in state if key in kept}
+
+
+def _around_question(messages: list[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
+    """Return the end user's newest message, or else the last of all, and the longest end of the history that fits beside it."""
+    asked = next(
+        (at for at in reversed(range(len(messages))) if _opens_turn(messages[at])), len(messages) - 1
+    )
+    question = [
+        cut
+        for message in messages[asked : asked + 1]
+        if (cut := cut_to_fit(message, room_bytes, size_bytes)) is not None
+    ]
+    room_bytes -= size_bytes(question)
+    start = len(messages)
+    while start > 0:
+        room_bytes -= 0 if start - 1 == asked else size_bytes(messages[start - 1]) + 1
+        if room_bytes < 0:
+            break
+        start -= 1
+    return [*messages[start:asked], *question, *messages[max(start, asked + 1) :]]
 
 
 def _travelling(

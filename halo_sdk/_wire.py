@@ -27,7 +27,7 @@ from halo_sdk.types import CaptureResult, RetrieveResult, Scope, Value
 __version__ = "0.1.0"
 
 _ROOT = "/api/v1/memory"
-_RETRYABLE = frozenset({408, 409, 429})
+_RETRYABLE = frozenset({408, 409, 425, 429})
 _BEARER = re.compile(r"(?i)bearer\s+\S+")
 _MAX_MESSAGE_CHARS = 500
 

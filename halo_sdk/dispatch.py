@@ -16,7 +16,7 @@ from halo_sdk import dialects
 from halo_sdk._arguments import read_arguments
 from halo_sdk._budget import fitted
 from halo_sdk._plain import loads, plain
-from halo_sdk._session import Session, calls_this_turn, exchange, opened, session_data
+from halo_sdk._session import calls_this_turn, exchange, opened, session_data
 from halo_sdk._wire import (
     Flow,
     Reply,
@@ -177,7 +177,7 @@ def retrieve(binding: Binding, session: object, query: str | None, limit: int | 
 
 def call(binding: Binding, name: str, arguments: object, session: object) -> Flow[RetrieveResult]:
     """Carry out one call a model made, and raise whatever goes wrong."""
-    given = None if session is None else opened(session)
+    given = None if session is None else session_data(opened(session))
     outcomes = yield [_request(binding, name, arguments, given)]
     return retrieved(_reply(outcomes[0]))
 
@@ -216,8 +216,7 @@ def _checked_key(key: str | None) -> str:
 def handle(binding: Binding, response: object, session: object, dialect: str | None) -> Flow[ToolResults]:
     """Answer every call of HALO's functions in a model's reply."""
     spoken, reply = _understood(response, dialect)
-    given = None if session is None else opened(session)
-    planned = list(_planned(binding, reply, given))
+    planned = list(_planned(binding, reply, session))
     requests = [step for _, step in planned if isinstance(step, Request)]
     replies = iter((yield requests) if requests else [])
     outcomes = [
@@ -239,17 +238,18 @@ def _understood(response: object, dialect: str | None) -> tuple[Dialect, ModelRe
 
 
 def _planned(
-    binding: Binding, reply: ModelReply, session: Session | None
+    binding: Binding, reply: ModelReply, session: object
 ) -> Iterator[tuple[ToolCall, Request | HaloError]]:
     """Yield what to do about each of HALO's calls: a request to send, or the reason not to."""
-    left = binding.max_calls_per_turn - (0 if session is None else calls_this_turn(session))
-    for made in reply.calls:
-        if not is_own(made.name):
-            continue
+    conversation = None if session is None else opened(session)
+    own = [made for made in reply.calls if is_own(made.name)]
+    given = session_data(conversation) if conversation and own else None
+    left = binding.max_calls_per_turn - (calls_this_turn(conversation) if conversation else 0)
+    for made in own:
         try:
             if reply.problem == "truncated":
                 raise TruncatedArgumentsError(CUT_OFF)
-            request = _request(binding, made.name, made.raw, session)
+            request = _request(binding, made.name, made.raw, given)
         except ToolCallError as error:
             yield made, error
             continue
@@ -257,15 +257,15 @@ def _planned(
         left -= 1
 
 
-def _request(binding: Binding, name: str, raw: object, session: Session | None) -> Request:
-    """Return the request that carries out a call.
+def _request(binding: Binding, name: str, raw: object, given: dict[str, Any] | None) -> Request:
+    """Return the request that carries out a call, about the application's conversation if one is given.
 
     Raises:
         ToolCallError: The call cannot be carried out.
     """
     arguments = read_arguments(raw, binding.parameters(name))
-    if session is not None:
-        arguments["sessionData"] = session_data(session)
+    if given is not None:
+        arguments["sessionData"] = given
     arguments.setdefault("sessionData", {})
     return function_request(binding.scope, name, arguments)
 

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from halo_sdk.errors import HaloConfigError, HaloError
 
 MAX_KEY_CHARS = 160
-_NOBODY = frozenset({"null", "none", "undefined"})
+_NOBODY = frozenset({"null", "none", "undefined", "nan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Scope:
     """Whose memory is meant: one end user of one project. The unit of isolation.
 
     Raises:
-        HaloConfigError: A key is empty, longer than 160 characters, a word for "nobody" such as `null`, holds control characters,
-            or looks like a credential.
+        HaloConfigError: A key is empty, longer than 160 characters, a word for "nobody" such as `null`, holds control characters
+            or outer white space, or looks like a credential. No service takes such a key, so no memory could ever answer.
     """
 
     project: str
@@ -44,8 +44,10 @@ def _check_key(key: object, name: str) -> None:
         raise HaloConfigError(f"{name} is longer than {MAX_KEY_CHARS} characters")
     if key.strip().lower() in _NOBODY:
         raise HaloConfigError(f"{name} is a word for nobody; every such user would share one memory")
-    if any(category(character) in {"Cc", "Cs"} for character in key):
+    if any(category(character) in {"Cc", "Cs"} or character == "\ufffd" for character in key):
         raise HaloConfigError(f"{name} holds control characters or broken text")
+    if key != key.strip():
+        raise HaloConfigError(f"{name} begins or ends with white space")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from halo_server.api.intake import submission
 from halo_server.config import Settings
-from halo_server.domain import Exchange, Question, Receipt, Retrieved, Scope
+from halo_server.domain import Exchange, NewId, Question, Receipt, Retrieved, Scope
 from halo_server.embedders.base import Embedder
 from halo_server.embedders.hashing import HashingEmbedder
 from halo_server.index.hot import HotIndexes
@@ -19,7 +19,7 @@ from halo_server.services.retrieve import Retrieve
 from halo_server.services.vectors import QueryVectors
 from halo_server.store.store import Store
 
-__all__ = ["NOW", "FrozenClock", "Memory", "assistant", "user"]
+__all__ = ["NOW", "FrozenClock", "Memory", "Said", "assistant", "user"]
 
 NOW = 1_750_000_000_000
 WINDOW_MS = 600_000
@@ -65,13 +65,14 @@ class Memory:
     embedder: Embedder = field(default_factory=HashingEmbedder)
     clock: FrozenClock = field(default_factory=FrozenClock)
     settings: Settings = field(default_factory=Settings)
+    new_id: NewId = field(default_factory=Ids)
 
     def __post_init__(self) -> None:
-        new_id, vectors = Ids(), QueryVectors(self.embedder, 8)
+        vectors = QueryVectors(self.embedder, 8)
         self.indexes = HotIndexes(self.embedder.dim, 1 << 30)
-        self.captures = Capture(self.store, self.embedder, b"secret", self.clock, new_id, WINDOW_MS)
+        self.captures = Capture(self.store, self.embedder, b"secret", self.clock, self.new_id, WINDOW_MS)
         self.retrieves = Retrieve(self.store, self.indexes, vectors)
-        self.forget = Forget(self.store, self.embedder, vectors, self.clock, new_id)
+        self.forget = Forget(self.store, self.embedder.dim, vectors, self.clock, self.new_id)
         self.inventory = Inventory(self.store, self.clock)
         for project in ("p", "q"):
             self.inventory.add_project(project)

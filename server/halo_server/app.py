@@ -13,7 +13,6 @@ from typing import IO
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Gauge
-from threadpoolctl import threadpool_limits
 
 from halo_server.api import ROUTERS
 from halo_server.api.deps import Services
@@ -74,8 +73,8 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
     lock = _lock(settings.data)
     embedder, degraded = _embedder(settings)
     store = open_store(settings.data, embedder.id)
-    # A small matrix product spread over threads costs ten times itself when requests run beside each other (measured).
-    threadpool_limits(settings.compute_threads, user_api="blas")
+    if store.write(lambda tx: tx.first_embedder()) != embedder.id:
+        degraded = (*degraded, "vectors")  # what another embedder wrote is found by its words alone
     vectors = QueryVectors(embedder, settings.query_cache)
     indexes = HotIndexes(embedder.dim, settings.index_max_bytes)
     services = Services(
@@ -90,7 +89,7 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
             duplicate_window_ms=settings.duplicate_window_s * 1000,
         ),
         retrieve=Retrieve(store, indexes, vectors),
-        forget=Forget(store, embedder, vectors, clock, _new_id),
+        forget=Forget(store, embedder.dim, vectors, clock, _new_id),
         inventory=Inventory(store, clock),
         indexes=indexes,
         degraded=degraded,

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,18 @@ import numpy.typing as npt
 from halo_server.domain import Instant, Message, Sentence, Topic
 from halo_server.text import asks, content_words, phrases, sentences
 
-__all__ = ["exchange_vector", "joined", "nearest", "opened", "overall", "without"]
+__all__ = [
+    "UNNAMED",
+    "Gist",
+    "exchange_vector",
+    "gist",
+    "joined",
+    "merged",
+    "nearest",
+    "opened",
+    "overall",
+    "without",
+]
 
 JOIN = 0.32
 """Least mean cosine at which an exchange joins a topic. Unrelated turns lie below 0.2 under the default embedder."""
@@ -27,6 +38,10 @@ _STAY = 0.24  # a conversation tends to stay on its topic: a follow-up seldom na
 MOST_TOPICS = 512
 """A scope with this many topics opens no more: the nearest takes the exchange."""
 
+UNNAMED = "notes"
+"""What a topic is called when nothing that was said can name it."""
+
+_READ_CHARS = 8_000
 _MOST_TERMS = 48
 _MOST_ALIASES = 5
 _MOST_SENTENCES = 3
@@ -53,13 +68,15 @@ def nearest(vector: _Vector, sums: _Vector, sizes: npt.NDArray[np.int64], curren
     near everything, and one topic would swallow the scope.
 
     Args:
-        vector: Shape (dim,), unit length or zero.
+        vector: Shape (dim,), unit length; zero says nothing and stays where the conversation is.
         sums: Shape (n, dim): the `vector_sum` of each topic.
         sizes: Shape (n,): how many exchanges each holds.
         current: The place of the topic the conversation was on, if any.
     """
-    if not len(sums):
+    if not len(sums) or (not vector.any() and current is None):
         return None
+    if not vector.any():
+        return current
     nearness = (sums @ vector) / np.maximum(sizes, 1)
     if current is not None:
         nearness[current] += _STAY
@@ -67,17 +84,30 @@ def nearest(vector: _Vector, sums: _Vector, sizes: npt.NDArray[np.int64], curren
     return best if nearness[best] >= JOIN or len(sums) >= MOST_TOPICS else None
 
 
-def opened(
-    topic_id: str,
-    exchange_id: str,
-    said: Sequence[Message],
-    vector: _Vector,
-    taken: Collection[str],
-    now: Instant,
-) -> Topic:
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What a topic takes from one exchange.
+
+    Attributes:
+        terms: Phrases that name what was said, and how often.
+        telling: The sentence that tells most; "" when there is none.
+        vector: Shape (dim,), unit length or zero.
+    """
+
+    terms: Mapping[str, int]
+    telling: str
+    vector: _Vector
+
+
+def gist(said: Sequence[Message], vector: _Vector) -> Gist:
+    """Return what a topic takes from the messages of an exchange; reads the first `_READ_CHARS` of each."""
+    read = [replace(message, text=message.text[:_READ_CHARS]) for message in said if message.spoken]
+    return Gist(_terms(read), _telling(read), vector)
+
+
+def opened(topic_id: str, exchange_id: str, first: Gist, taken: Collection[str], now: Instant) -> Topic:
     """Return a new topic for an exchange, with a key that is not among `taken`."""
-    terms = _terms(said)
-    label = _label(terms)
+    label = _label(first.terms) if first.vector.any() else UNNAMED  # others without a vector join it
     topic = Topic(
         id=topic_id,
         key=_free_key(label, taken),
@@ -86,58 +116,76 @@ def opened(
         summary=(),
         enabled=True,
         exchanges=0,
-        vector_sum=np.zeros_like(vector),
+        vector_sum=np.zeros_like(first.vector),
         terms={},
         updated_at=now,
     )
-    return joined(topic, exchange_id, said, vector, now)
+    return joined(topic, exchange_id, first, now)
 
 
-def joined(topic: Topic, exchange_id: str, said: Sequence[Message], vector: _Vector, now: Instant) -> Topic:
+def joined(topic: Topic, exchange_id: str, more: Gist, now: Instant) -> Topic:
     """Return the topic with one more exchange; key and label stay."""
     counts = Counter(topic.terms)
-    counts.update(_terms(said))
+    counts.update(more.terms)
     terms = dict(counts.most_common(_MOST_TERMS))
-    told = _telling(said)
-    kept = [Sentence(told, exchange_id)] if told else []
-    summary = (*kept, *(sentence for sentence in topic.summary if sentence.text != told))[:_MOST_SENTENCES]
+    if counts[topic.label]:
+        terms[topic.label] = counts[topic.label]  # as long as the phrase is said, it names the topic
+    kept = [Sentence(more.telling, exchange_id)] if more.telling else []
+    summary = (*kept, *(sentence for sentence in topic.summary if sentence.text != more.telling))
     return replace(
         topic,
         exchanges=topic.exchanges + 1,
-        vector_sum=topic.vector_sum + vector,
+        vector_sum=_added(topic.vector_sum, more.vector),
         terms=terms,
         aliases=_aliases(terms, topic.label),
-        summary=tuple(summary),
+        summary=summary[:_MOST_SENTENCES],
         updated_at=max(now, topic.updated_at),
     )
 
 
-def without(topic: Topic, exchange_id: str, said: Sequence[Message], vector: _Vector) -> Topic:
-    """Return the topic as if the exchange had never joined it, but for its key and label."""
+def without(topic: Topic, exchange_id: str, gone: Gist, taken: Collection[str]) -> Topic:
+    """Return the topic as if the exchange had never joined it.
+
+    Key and label stay only if others said the phrase too: what was forgotten must not be read off a name.
+    """
     counts = Counter(topic.terms)
-    counts.subtract(_terms(said))
+    counts.subtract(gone.terms)
     terms = {term: count for term, count in counts.items() if count > 0}
+    label = topic.label if topic.label in terms or topic.label not in gone.terms else _label(terms)
     return replace(
         topic,
+        key=topic.key if label == topic.label else _free_key(label, taken),
+        label=label,
         exchanges=max(0, topic.exchanges - 1),
-        vector_sum=topic.vector_sum - vector,
+        vector_sum=topic.vector_sum - gone.vector if topic.vector_sum.size else np.zeros_like(gone.vector),
         terms=terms,
-        aliases=_aliases(terms, topic.label),
+        aliases=_aliases(terms, label),
         summary=tuple(sentence for sentence in topic.summary if sentence.exchange_id != exchange_id),
     )
 
 
-def overall(topics: Iterable[Topic]) -> str:
-    """Return the scope in a few sentences: the newest one of each of its largest enabled topics."""
-    live = [topic for topic in topics if topic.enabled and topic.summary]
-    largest = sorted(live, key=lambda topic: (-topic.exchanges, -topic.updated_at))
+def merged(topic: Topic, other: Topic) -> Topic:
+    """Return the topic with the exchanges of another, which keeps nothing else."""
+    together = _added(topic.vector_sum, other.vector_sum)
+    return replace(topic, exchanges=topic.exchanges + other.exchanges, vector_sum=together)
+
+
+def overall(largest: Iterable[Topic]) -> str:
+    """Return the scope in a few sentences: the newest one of each of its largest topics, in their order."""
     said = ""
     for topic in largest:
-        longer = f"{said} {topic.summary[0].text}".strip()
+        longer = f"{said} {topic.summary[0].text}".strip() if topic.summary else said
         if len(longer) > _OVERALL_CHARS:
             break
         said = longer
     return said
+
+
+def _added(total: _Vector, vector: _Vector) -> _Vector:
+    """Return the sum; the empty array, a total of another embedder's vectors, counts as none."""
+    if not vector.size:
+        return total
+    return total + vector if total.size else vector
 
 
 def _terms(said: Sequence[Message]) -> Mapping[str, int]:
@@ -163,7 +211,7 @@ def _label(terms: Mapping[str, int]) -> str:
         for word in words:
             degree[word] += count * len(words)
     return max(
-        terms, key=lambda term: (sum(degree[word] for word in term.split()), terms[term]), default="notes"
+        terms, key=lambda term: (sum(degree[word] for word in term.split()), terms[term]), default=UNNAMED
     )
 
 
@@ -172,7 +220,7 @@ def _free_key(label: str, taken: Collection[str]) -> str:
         re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower())
         .strip("_")[:_KEY_CHARS]
         .rstrip("_")
-        or "notes"
+        or UNNAMED
     )
     number = next(n for n in range(1, len(taken) + 2) if (key if n == 1 else f"{key}_{n}") not in taken)
     return key if number == 1 else f"{key}_{number}"

@@ -49,9 +49,20 @@ class Settings(BaseSettings):
     max_capture_bytes: int = Field(default=8 * MIB, ge=KIB, description="Largest body of a capture.")
     max_messages: int = Field(default=4000, ge=1, description="Most messages in one capture.")
     max_json_depth: int = Field(default=64, ge=8, description="Deepest nesting of a body.")
-    max_json_nodes: int = Field(default=50_000, ge=100, description="Most values in a body.")
+    max_json_nodes: int = Field(
+        default=50_000, ge=100, description="Most values in a body of a request that is no capture."
+    )
+    # 4,000 messages of four text parts with their ids and times are 100,000 values.
+    max_capture_nodes: int = Field(
+        default=400_000, ge=100, description="Most values in the body of a capture."
+    )
     max_result_chars: int = Field(
         default=24_000, ge=500, description="Budget of `functionResponse`, in characters of its JSON."
+    )
+    max_answer_bytes: int = Field(
+        default=4 * MIB,
+        ge=64 * KIB,
+        description="Largest answer with raw entries; a page ends before the entry that would pass it.",
     )
     body_deadline_s: float = Field(
         default=20.0, gt=0, description="A body must have arrived within this time."

@@ -263,12 +263,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof of one capture: durable when you hold it."""
+    """Proof of one capture: durable when you hold it; `forgotten` says that nothing was stored, by an earlier wish."""
 
     exchange_id: str
     topic_keys: tuple[str, ...]
     index: Literal["ready", "pending"] = "ready"
     duplicate: bool = False
+    forgotten: bool = False
     sanitized: int = 0
     truncated: bool = False
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from halo_server.domain import Candidates
 
-__all__ = ["Choice", "Ranked", "bare_query", "explain", "named_speakers", "rank", "shared_terms"]
+__all__ = ["Choice", "bare_query", "explain", "named_speakers", "rank", "shared_terms"]
 
 _COVERAGE = 5.5  # a fully covered query weighs as much as 11 standard deviations of similarity
 _TOGETHER = 2.0  # an exchange's messages cover a query together: the question names it, the answer tells it
@@ -29,20 +29,16 @@ _Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One exchange and how well its best message fits; scores compare only within one ranking."""
+    """One exchange and how well its best message fits.
+
+    Attributes:
+        score: Compares only within one ranking.
+        similarity: Cosine of that message; None where only words were compared.
+    """
 
     exchange: int
-    topic: int
     score: float
     similarity: float | None
-    coverage: float
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Exchanges, best first."""
-
-    choices: tuple[Choice, ...] = ()
 
 
 def named_speakers(query: str, speakers: Sequence[str]) -> list[str]:
@@ -58,14 +54,14 @@ def bare_query(query: str, speakers: Sequence[str]) -> str:
     return " ".join(query.split())
 
 
-def rank(candidates: Candidates, query: str, limit: int, *, hidden: frozenset[int] | None = None) -> Ranked:
+def rank(candidates: Candidates, query: str, limit: int, *, hidden: frozenset[int]) -> list[Choice]:
     """Return at most `limit` exchanges, best first.
 
     Args:
         candidates: What the indexes say.
         query: As asked; only its names are read here.
         limit: Most exchanges; at least 1.
-        hidden: Topic rows nothing may be chosen from; those of `candidates` when None.
+        hidden: Topic rows nothing may be chosen from.
 
     Source:
         Standardised similarity plus coverage-normalised BM25, context from neighbours in proportion to how short a message
@@ -73,7 +69,7 @@ def rank(candidates: Candidates, query: str, limit: int, *, hidden: frozenset[in
         2 to 5 points of R@10.
     """
     if not len(candidates.exchange):
-        return Ranked()
+        return []
     short = np.exp(-candidates.words / _LONG_WORDS)
     scores = _from_neighbours(_fused(candidates), candidates.previous, short)
     scores += short * (_LENGTH * _standard(np.log1p(candidates.words)) - _QUESTION * candidates.asks)
@@ -81,10 +77,9 @@ def rank(candidates: Candidates, query: str, limit: int, *, hidden: frozenset[in
     named = named_speakers(query, candidates.speakers)
     if len(named) == 1:
         scores += _SPEAKER * (candidates.speaker == candidates.speakers.index(named[0]))
-    blocked = candidates.hidden if hidden is None else hidden
-    if blocked:
-        scores = np.where(np.isin(candidates.topic, list(blocked)), -np.inf, scores)
-    return Ranked(tuple(_choices(candidates, scores, limit)))
+    if hidden:
+        scores = np.where(np.isin(candidates.topic, list(hidden)), -np.inf, scores)
+    return _choices(candidates, scores, limit)
 
 
 def _fused(candidates: Candidates) -> _Scores:
@@ -141,9 +136,7 @@ def _choices(candidates: Candidates, scores: _Scores, limit: int) -> list[Choice
         if exchange in found or scores[place] == -np.inf:
             continue
         near = float(candidates.similarity[place])
-        similarity = None if np.isnan(near) else near
-        topic, score = int(candidates.topic[place]), float(scores[place])
-        found[exchange] = Choice(exchange, topic, score, similarity, float(candidates.coverage[place]))
+        found[exchange] = Choice(exchange, float(scores[place]), None if np.isnan(near) else near)
         if len(found) == limit:
             break
     return list(found.values())

@@ -1,7 +1,8 @@
 """Masks recognised credentials before the first write, so that a pasted key is never stored, indexed or replayed.
 
 Only shapes that providers publish are masked (`credentials`); `strict` adds card numbers and long random strings, which
-also meets harmless text. It changes when a provider mints keys of another shape. Every pattern is linear in its input.
+also meets harmless text. It changes when a provider mints keys of another shape. Every pattern is linear in its
+input: either it matches as soon as enough characters are there, or it begins only where a run of them does.
 """
 
 import math
@@ -26,7 +27,15 @@ _SHAPES: tuple[tuple[str, str], ...] = (
             r"(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
         ),
     ),
-    ("token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    (
+        "token",
+        # A token glued to other words ("my-eyJ…") goes with them: looked for once from where its run of characters begins,
+        # and only if the other two parts follow. From every dash, "eyJaaaaaaaa-eyJaaaaaaaa-…" takes the square of its length.
+        (
+            r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8})"
+            r"[A-Za-z0-9_-]*?eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]++"
+        ),
+    ),
     ("api key", r"\bsk-[A-Za-z0-9_-]{16,}"),
     ("api key", r"\b(?:sk|rk|pk|whsec)_(?:live|test)_[A-Za-z0-9]{10,}"),
     ("api key", r"\bhalo_[A-Za-z0-9_-]{43,}"),  # ours; shorter would meet the names of our functions

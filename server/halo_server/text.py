@@ -6,6 +6,7 @@ characters and pairs, the pairing that measured best for two-character words.
 """
 
 import re
+import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -42,13 +43,15 @@ _CONTRACTED = frozenset(("", "d", "ll", "m", "re", "s", "t", "ve"))
 _CJK_STOP = frozenset(
     "的了是在我你他她它们们和与及吗呢吧啊有也都就不这那个么什怎样请把被让给对从到说想要会能可以很最"
 )
+_STEMMING = threading.Lock()
 _STEMMERS = {"latin": snowballstemmer.stemmer("english"), "cyrillic": snowballstemmer.stemmer("russian")}
 
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     script = "cyrillic" if "Ѐ" <= word[0] <= "ӿ" else "latin"
-    return str(_STEMMERS[script].stemWord(word))
+    with _STEMMING:  # a stemmer keeps the word it works on in itself
+        return str(_STEMMERS[script].stemWord(word))
 
 
 def _uncontracted(word: str) -> str:

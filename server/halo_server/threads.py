@@ -20,30 +20,42 @@ _SIZE = 16  # bytes; 128 bits
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored message in its thread."""
+    """A stored message in its thread.
+
+    Attributes:
+        spoken_id: Itself if somebody said it, else the nearest message before it that somebody said.
+        path: Digest of all that was said up to it; what nobody said has its predecessor's.
+        depth: How many messages were said up to it.
+        erased: Whether its content was forgotten; the place stays.
+    """
 
     id: int
     parent_id: int | None
+    parent_spoken_id: int | None
     spoken_id: int | None
     digest: bytes
     path: bytes
     depth: int
     role: str
+    spoken: bool
+    erased: bool
 
 
 def digest(secret: bytes, message: Message) -> bytes:
-    """Return the keyed digest of who said what; times and ids do not count, since applications lose them."""
-    said = (
-        message.text.strip()
-        if message.spoken
-        else orjson.dumps(dict(message.raw), option=orjson.OPT_SORT_KEYS).decode()
-    )
-    joined = f"{message.role}\n{said}".encode("utf-8", "replace")
+    """Return the keyed digest of who said what; times and ids do not count, since applications lose them.
+
+    What nobody said (instructions, calls, their results) has the empty digest: applications add and drop it at will.
+    """
+    if not message.spoken:
+        return b""
+    joined = f"{message.role}\n{message.text.strip()}".encode("utf-8", "replace")
     return hashlib.blake2b(joined, digest_size=_SIZE, key=secret).digest()
 
 
 def path(secret: bytes, before: bytes, message_digest: bytes) -> bytes:
-    """Return the digest of a message and all before it, `before` being the path of its predecessor (b"" at the start)."""
+    """Return the digest of a message and all said before it, `before` being the path of its predecessor (b"" at the start)."""
+    if not message_digest:
+        return before
     return hashlib.blake2b(before + message_digest, digest_size=_SIZE, key=secret).digest()
 
 
@@ -56,27 +68,43 @@ def fingerprint(secret: bytes, body: JSON) -> bytes:
 def overlay(digests: Sequence[bytes], stored: Sequence[Place]) -> tuple[int, Place | None]:
     """Return how many of `digests`, from the first, lie along one stored thread, and the message where they end.
 
-    One message alone proves nothing ("ok" is said in many threads) unless it is an answer and the newest of its thread.
+    Of equally long ways, the one that ends at the newest message. One message alone proves nothing ("ok" is said in many
+    threads) unless it is an answer and the newest of its thread.
 
     Args:
-        digests: The conversation, oldest first, with its front cut off.
-        stored: Stored messages with these digests, newest first.
+        digests: What was said in the conversation, oldest first, with its front cut off.
+        stored: Stored messages with these digests.
+
+    Source:
+        Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977, run down every thread at once: how much of the
+        conversation ends at a message follows from how much ends at the one before it.
     """
-    below: dict[int | None, list[Place]] = {}
-    for place in stored:
-        below.setdefault(place.parent_id, []).append(place)
-    longest, end = 0, None
-    for first in stored:
-        if first.digest != digests[0]:
-            continue
-        length, last = 1, first
-        while length < len(digests):
-            following = next((p for p in below.get(last.id, ()) if p.digest == digests[length]), None)
-            if following is None:
-                break
-            length, last = length + 1, following
-        if length > longest:
-            longest, end = length, last
-    if longest == 1 and end is not None and (end.role != "assistant" or below.get(end.id)):
+    if not digests:
         return 0, None
+    fallback = _fallbacks(digests)
+    matched: dict[int, int] = {}
+    longest, end = 0, None
+    for place in sorted(stored, key=lambda place: (place.depth, place.id)):
+        length = matched.get(place.parent_spoken_id or 0, 0)
+        while length and (length == len(digests) or digests[length] != place.digest):
+            length = fallback[length - 1]
+        length += digests[length] == place.digest
+        matched[place.id] = length
+        if length and (end is None or (length, place.id) > (longest, end.id)):
+            longest, end = length, place
+    if end and longest == 1:
+        followed = any(place.parent_spoken_id == end.id for place in stored)
+        return (0, None) if followed or end.role != "assistant" else (1, end)
     return longest, end
+
+
+def _fallbacks(pattern: Sequence[bytes]) -> list[int]:
+    """Return for each prefix of `pattern` the length of its longest proper prefix that is also its end."""
+    lengths = [0] * len(pattern)
+    length = 0
+    for at in range(1, len(pattern)):
+        while length and pattern[at] != pattern[length]:
+            length = lengths[length - 1]
+        length += pattern[at] == pattern[length]
+        lengths[at] = length
+    return lengths

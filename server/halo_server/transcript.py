@@ -55,6 +55,7 @@ _REASONING = ("thinking", "redacted_thinking", "reasoning", "thought")
 _CALLS = ("function_call", "tool_use", "functionCall", "function_calls")
 _RESULTS = ("function_call_output", "tool_result", "functionResponse", "function_response", "function_result")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_DATA_LEFT = re.compile(r"\[(?:data|[\w.+-]+/[\w.+-]+) omitted\]")  # what stands for one in a stored message
 _LATEST = 4_102_444_800_000  # 2100-01-01; a later time is a unit we do not know
 _MEDIA = {
     "image": "image", "image_url": "image", "input_image": "image", "audio": "audio", "input_audio": "audio",
@@ -88,9 +89,15 @@ def read_session(session: Mapping[str, JSON]) -> Transcript:
 def split_response(
     messages: tuple[Message, ...], response: Message | None
 ) -> tuple[tuple[Message, ...], Message | None]:
-    """Return the request's messages and the answer: the one given, else the trailing assistant message."""
-    if response is None and messages and messages[-1].role == "assistant" and messages[-1].spoken:
-        return messages[:-1], messages[-1]
+    """Return the request's messages and the answer: the one given, else the trailing assistant message.
+
+    An answer that also ends the messages, in whatever shape, is not part of the request.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant" or not last.spoken:
+        return messages, response
+    if response is None or response.text.strip() == last.text.strip():
+        return messages[:-1], response or last
     return messages, response
 
 
@@ -160,7 +167,7 @@ def _role(raw: Mapping[str, JSON]) -> str:
 
 def _text(content: JSON) -> str:
     if isinstance(content, str):
-        return _DATA_URL.sub("", content)
+        return _plain(content)
     if isinstance(content, dict):
         return _part_text(content)
     if isinstance(content, list):
@@ -168,12 +175,17 @@ def _text(content: JSON) -> str:
     return ""
 
 
+def _plain(text: str) -> str:
+    """Return the text without data URLs: the same before it is stored and after."""
+    return _DATA_LEFT.sub("", _DATA_URL.sub("", text))
+
+
 def _part_text(part: Mapping[str, JSON]) -> str:
     if part.get("type") in _REASONING or part.get("thought") is True:
         return ""
     for key in ("text", "refusal", "value"):
         if isinstance(part.get(key), str):
-            return _DATA_URL.sub("", part[key])
+            return _plain(part[key])
     return _text(part["parts"]) if isinstance(part.get("parts"), list) else ""
 
 
@@ -185,9 +197,15 @@ def _keep_part(part: JSON) -> JSON:
         return {"type": "reasoning", "omitted": True}
     if _names_ours(part):
         return {"type": "recalled memory", "omitted": True}
-    kind = _MEDIA.get(str(part.get("type"))) or next((_MEDIA[key] for key in part if key in _MEDIA), None)
+    kind = _MEDIA.get(str(part.get("type"))) or next(
+        (_MEDIA[key] for key in part if key in _MEDIA and part[key]), None
+    )
     if kind:
-        return {"type": kind, "omitted": True, "bytes": sum(len(text) * 3 // 4 for text in _strings(part))}
+        text = _part_text(part)
+        inside = _strings({key: value for key, value in part.items() if key != "type"})
+        data = max((found for found in inside if found != text), key=len, default="").rpartition(",")[2]
+        omitted = {"type": kind, "omitted": True, "bytes": len(data) * 3 // 4}
+        return {**omitted, "text": text} if text else omitted
     return {key: _without_binary(value) for key, value in part.items() if key not in _SECRETIVE}
 
 
@@ -206,12 +224,12 @@ def _without_binary(value: JSON) -> JSON:
 
 
 def _is_ours(raw: Mapping[str, JSON]) -> bool:
-    """Whether the message is nothing but a call of our functions, or their result.
+    """Whether the message is nothing but a call of our functions, or their result. What was said beside a call is not ours.
 
     A result carries our name in most dialects; in OpenAI's only the note that every `functionResponse` begins with.
     """
     if _names_ours(raw):
-        return True
+        return _role(raw) == "tool" or not _text(raw.get("content"))
     calls = raw.get("tool_calls")
     if isinstance(calls, list) and calls and not _text(raw.get("content")):
         return all(isinstance(call, dict) and _names_ours(call) for call in calls)
@@ -250,7 +268,8 @@ def _time(raw: Mapping[str, JSON]) -> Instant | None:
 def read_time(value: JSON) -> Instant | None:
     """Return the instant in `value` (ISO 8601 with or without offset, seconds, milliseconds), or None if unusable.
 
-    A time without an offset is read as UTC. Numbers below 10^11 are seconds: in milliseconds they would lie in 1973.
+    A time without an offset is read as UTC. Numbers below 10^11 are seconds: in milliseconds they would lie in 1973; below
+    10^8 they are counters, not times.
     """
     if isinstance(value, str):
         try:
@@ -261,7 +280,9 @@ def read_time(value: JSON) -> Instant | None:
         return _instant(seconds * 1000)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return _instant(value * 1000 if abs(value) < 1e11 else value)
+    if value < 1e8:
+        return None
+    return _instant(value * 1000 if value < 1e11 else value)
 
 
 def _instant(ms: float) -> Instant | None:

@@ -419,6 +419,16 @@ def test_metrics_may_be_opened_for_this_machine_alone(open_door):
     assert door.from_address("10.0.0.9", "GET", "/metrics").status_code == 401
 
 
+def test_a_method_nobody_knows_adds_no_series(door):
+    for n in range(9):
+        assert door.send(f"ZZ{n}", "/nothing", key=None).status_code == 404
+    assert door.send("PATCH", "/nothing", key=None).status_code == 404
+    metrics = door.send("GET", "/metrics", key=door.new_key(admin=True)).text
+    assert "ZZ" not in metrics
+    assert 'halo_requests_total{method="other",route="(none)",status="404"} 9.0' in metrics
+    assert 'halo_requests_total{method="PATCH",route="(none)",status="404"} 1.0' in metrics
+
+
 def test_metrics_and_logs_never_hold_what_users_said(door, caplog, victim):
     with caplog.at_level("DEBUG", logger="halo"):
         door.call("heliotrope-question", user="user-canary", heliotrope_argument="x")

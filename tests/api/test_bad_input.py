@@ -109,7 +109,7 @@ NOT_JSON = {
     "5,000 digits": put(b"1" * 5_000),
     "65 levels": put(b"[" * 64 + b"]" * 64),
     "100,000 levels": put(b"[" * 100_000 + b"]" * 100_000),
-    "50,001 values": put(b"[" + b"1," * 50_000 + b"1]"),
+    "400,001 values": put(b"[" + b"1," * 400_000 + b"1]"),
     "key repeated": lambda body: body[:-1] + b',"projectKey":"other"}',
     "half a character in a key": put(b'{"\\ud83d":1}'),
     "NUL in a key": put(b'{"a\\u0000b":1}'),
@@ -120,6 +120,16 @@ NOT_JSON = {
 @pytest.mark.parametrize("fault", NOT_JSON)
 def test_what_is_no_json_object_is_refused(refused, route, fault):
     refused(route, "INVALID_JSON", 400, content=NOT_JSON[fault](as_bytes(route)))
+
+
+@EVERY
+def test_a_capture_may_hold_more_values_than_any_other_request(post, route):
+    body = put(b"[" + b"1," * 50_000 + b"1]")(as_bytes(route))
+    answer = post(route, content=body)
+    if route == "capture":
+        assert answer.status_code in (200, 201)
+    else:
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_JSON")
 
 
 def test_a_key_repeated_in_the_arguments_is_refused(refused):
@@ -178,7 +188,42 @@ def test_what_is_no_key_is_refused(refused, route, name, fault):
 @EVERY
 def test_an_api_key_is_no_project(refused, route):
     answer = refused(route, "INVALID_REQUEST", 400, {**valid(route), "projectKey": f"sk-{CANARY}"})
-    assert answer.json()["error"] == "projectKey must not be an API key."
+    assert answer.json()["error"] == (
+        "projectKey must not be an API key. Choose a name that does not begin with sk-."
+    )
+
+
+SNAKE = {"projectKey": "project_key", "endUserKey": "end_user_key"}
+
+
+@pytest.mark.parametrize(
+    ("route", "name"),
+    [(route, name) for route in VALID for name in SNAKE if name in VALID[route][1]],
+)
+def test_who_is_meant_has_one_spelling(refused, route, name):
+    """Another spelling would pass what guards the first: NUL cut out of it, or both sent and either one read."""
+    body = valid(route) | ({"target": "scope"} if route == "delete" else {})
+    body[SNAKE[name]] = f"{body.pop(name)}\0"
+    answer = refused(route, "INVALID_REQUEST", 400, content=json.dumps(body).encode())
+    assert name in answer.json()["error"]
+
+
+def test_another_spelling_beside_the_first_names_nobody(door):
+    other = {"project_key": "other", "end_user_key": "other"}
+    receipt = door.capture("Hello", user="one spelling", **other)
+    assert (
+        door.retrieve("hello", user="one spelling", **other)["rawEntries"][0]["id"] == receipt["rawEntryId"]
+    )
+    assert door.call("hello", user="other")["rawEntries"] == []
+
+
+@pytest.mark.parametrize("target", ["topic", "raw"])
+def test_an_end_user_that_may_be_absent_may_be_null(door, target):
+    receipt = door.capture("Tulips tulips.", "Tulips.", user="absent")
+    [topic] = door.retrieve("tulips", user="absent")["topics"]
+    named = {"rawEntryId": receipt["rawEntryId"], "topicId": topic["topicId"]}
+    body = {"projectKey": PROJECT, "endUserKey": None, "target": target, **named}
+    assert door.send("POST", f"{API}/delete", body).status_code == 202
 
 
 def test_a_key_of_160_characters_is_one(door):
@@ -316,6 +361,13 @@ def test_a_wrong_field_is_refused(refused, route, change):
     refused(route, "INVALID_REQUEST", 400, {**valid(route), **change})
 
 
+def test_an_argument_in_another_spelling_is_dropped_like_any_other(refused, caplog):
+    arguments = {"session_data": SAID}
+    with caplog.at_level("WARNING", logger="halo"):
+        refused("function", "INVALID_REQUEST", 400, {**WHO, "arguments": arguments})
+    assert '"session_data"' in caplog.text
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, "caf\xe9".encode("latin-1"), b"a\tb"])
 def test_an_idempotency_key_is_1_to_255_printable_characters(refused, key):
     refused("capture", "INVALID_REQUEST", 400, valid("capture"), headers={"Idempotency-Key": key})
@@ -382,7 +434,21 @@ def test_an_unknown_path_is_not_found(door, path):
 def test_a_method_a_path_does_not_take_is_refused(door, route, method):
     answer = door.send(method, VALID[route][0], valid(route))
     assert (answer.status_code, answer.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
-    assert answer.headers["Allow"]
+    assert answer.headers["Allow"] == "GET, POST" if route == "projects" else "POST"
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        (f"{API}/projects/{PROJECT}", "GET, DELETE"),
+        (f"{API}/projects/{PROJECT}/raw/x", "GET, DELETE"),
+        (f"{SCOPE}", "DELETE"),
+        (f"{SCOPE}/raw", "GET"),
+    ],
+)
+def test_a_refused_method_is_told_every_one_the_path_takes(door, path, methods):
+    answer = door.send("PATCH", path)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
 
 
 # -- how it is sent ---------------------------------------------------------------------------------------------
@@ -467,6 +533,22 @@ def test_a_capture_takes_as_many_messages_as_the_limit_and_no_more(open_door):
     )
     assert door.dump() == before
     assert door.capture(messages[1:])["captured"] is True
+
+
+def test_4000_messages_of_four_parts_with_ids_and_times_are_one_capture(open_door):
+    door = open_door()
+    messages = [
+        {
+            "id": f"m{n}",
+            "role": ("user", "assistant")[n % 2],
+            "createdAt": "2027-01-15T08:00:00Z",
+            "content": [
+                {"type": "text", "text": f"Line {n}, part {part}", "index": part} for part in range(4)
+            ],
+        }
+        for n in range(3_999)
+    ]
+    assert door.capture(messages)["captured"] is True
 
 
 def test_4000_messages_are_one_capture(open_door):

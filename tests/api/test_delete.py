@@ -203,9 +203,16 @@ def test_a_topic_of_another_end_user_is_not_found_under_this_one(door, receipts)
     assert door.dump() == before
 
 
-def test_deleting_and_capturing_again_with_the_same_key_is_a_new_exchange(door):
+def test_a_late_retry_of_what_was_deleted_brings_nothing_back_and_is_told_so(door):
     first = door.capture("Hello", idempotency_key="turn-1")
     delete(door, target="raw", rawEntryId=first["rawEntryId"])
+    before = door.dump()
     again = door.capture("Hello", idempotency_key="turn-1")
-    assert "duplicate" not in again
-    assert [entry["id"] for entry in door.call()["rawEntries"]] == [again["rawEntryId"]]
+    assert {name: again.get(name) for name in ("captured", "rawEntryId", "forgotten", "duplicate")} == {
+        "captured": False,
+        "rawEntryId": None,
+        "forgotten": True,
+        "duplicate": None,
+    }
+    assert door.call()["rawEntries"] == []
+    assert door.dump() == before

@@ -92,3 +92,14 @@ def test_every_route_is_described_and_names_the_key_it_needs(door):
     assert described == {(method, path): None if path in PUBLIC else [{"key": []}] for method, path in routes}
     assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
     assert "HTTPValidationError" not in json.dumps(document)
+
+
+def test_only_what_can_be_sent_is_described(door):
+    """A route that reads no body refuses none, and one that reads nothing but its path's own name finds nothing wrong."""
+    document = door.send("GET", "/openapi.json", key=None).json()
+    of_a_body = {"408", "413", "415"}
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            answers, reads = set(operation["responses"]), "requestBody" in operation
+            assert answers & of_a_body == (of_a_body if reads else set()), path
+            assert ("400" in answers) == (reads or bool(operation.get("parameters"))), path

@@ -102,6 +102,122 @@ def test_of_very_many_short_messages_the_newest_stay_in_the_budget(open_door):
     assert response_size(answer) <= 1_500
 
 
+# -- the bound of what any answer holds -------------------------------------------------------------------------
+
+MOST = 64 * 1024
+
+
+@pytest.fixture
+def bounded(open_door):
+    """A server of small answers, with five exchanges of which two fit into one."""
+    door = open_door(max_answer_bytes=MOST)
+    fill(door, 5, size=30_000)
+    return door
+
+
+def send(door, path, body=None):
+    """Return the answer, which is never longer than allowed."""
+    answer = door.send("POST" if body else "GET", path, body)
+    assert answer.status_code == 200
+    assert len(answer.content) <= MOST
+    return answer.json()
+
+
+@pytest.mark.parametrize("query", [None, "tulips word3"])
+@pytest.mark.parametrize("limit", [1, 4, 50])
+def test_a_page_of_a_search_ends_where_the_answer_is_full_and_the_next_goes_on(bounded, query, limit):
+    walked, cursor, sizes = [], None, []
+    while not sizes or cursor is not None:
+        body = {**WHO, "query": query, "limit": limit, "cursor": cursor}
+        page = send(bounded, f"{API}/retrieve", body)
+        walked += [entry["id"] for entry in page["rawEntries"]]
+        sizes.append(len(page["rawEntries"]))
+        cursor = page["nextCursor"]
+        assert not any("truncated" in entry for entry in page["rawEntries"])
+    topics_only = bounded.retrieve(query, limit=50, includeRaw=False)
+    assert topics_only["nextCursor"] is None
+    assert (len(walked), len(set(walked))) == (5, 5)
+    assert sizes == ([1] * 5 if limit == 1 else [2, 2, 1])
+
+
+@pytest.mark.parametrize("limit", [1, 4, 100])
+def test_a_page_of_a_list_ends_where_the_answer_is_full_and_the_next_goes_on(bounded, limit):
+    walked, cursor, sizes = [], "", []
+    while cursor is not None:
+        page = send(bounded, f"{SCOPE}/raw?limit={limit}{cursor and f'&cursor={cursor}'}")
+        walked += page["rawEntries"]
+        sizes.append(len(page["rawEntries"]))
+        cursor = page["nextCursor"]
+    assert sizes == ([1] * 5 if limit == 1 else [2, 2, 1])
+    assert [entry["requestRaw"]["messages"][0]["content"][:15] for entry in walked] == [
+        f"Tulips, note {n}." for n in (4, 3, 2, 1, 0)
+    ]
+
+
+def test_both_lists_of_a_call_end_at_the_same_entry_and_say_so(open_door):
+    """What a model reads leaves out placeholders, so that it may all fit where the whole entries do not."""
+    door = open_door(max_answer_bytes=MOST)
+    for n in range(5):
+        said = [
+            {"role": "user", "content": f"Tulips, note {n}."},
+            *[{"role": "system", "content": "Be kind."}] * 300,
+        ]
+        door.capture(said, f"Noted {n}.", idempotency_key=str(n))
+    answer = send(door, FUNCTION, {**WHO, "arguments": {"sessionData": {}, "query": "tulips", "limit": 5}})
+    # That they agree in ids and order is checked of every answer.
+    assert 1 < len(answer["rawEntries"]) < 5
+    assert answer["functionResponse"]["truncated"] is True
+
+
+@pytest.mark.parametrize("text", ["word " * 40_000, "日本語の文章" * 10_000, "🙂" * 30_000])
+def test_an_entry_longer_than_any_answer_is_cut_and_says_so_and_is_whole_when_asked_for_alone(
+    open_door, text
+):
+    door = open_door(max_answer_bytes=MOST)
+    receipt = door.capture(text, "Short answer.")
+    body = {**WHO, "arguments": {"sessionData": {}}}
+    answers = [
+        send(door, f"{API}/retrieve", WHO),
+        send(door, f"{SCOPE}/raw"),
+        send(door, FUNCTION, body),
+    ]
+    for answer in answers:
+        [entry] = answer["rawEntries"]
+        [message] = entry["requestRaw"]["messages"]
+        assert (entry["id"], entry["truncated"]) == (receipt["rawEntryId"], True)
+        assert text.startswith(message["content"].removesuffix("…"))
+        assert message["content"].endswith("…")
+        assert answer.get("nextCursor") is None
+    path = f"{API}/projects/{PROJECT}/raw/{receipt['rawEntryId']}"
+    assert door.send("GET", path).json()["requestRaw"]["messages"][0]["content"] == text
+
+
+def test_two_captures_of_the_largest_size_are_answered_in_what_a_client_takes(open_door):
+    door = open_door()
+    for word in ("tulips", "violin"):
+        door.capture([{"role": "user", "content": f"{word} " * 700_000}], "Noted.")
+    answer = door.send("POST", f"{API}/retrieve", {**WHO, "query": "tulips"})
+    assert len(answer.content) <= 4 * 1024 * 1024
+    assert answer.json()["nextCursor"] is not None
+
+
+# -- the question -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("messages", [["tulips " * 20_000], ["tulips"], []])
+def test_a_question_is_never_longer_than_a_query_may_be(door, monkeypatch, messages):
+    asked, retrieve = [], type(door.memory.services.retrieve)
+    answered = retrieve.__call__
+
+    def listen(self, scope, question):
+        asked.append(question.text)
+        return answered(self, scope, question)
+
+    monkeypatch.setattr(retrieve, "__call__", listen)
+    door.call(sessionData={"messages": messages})
+    assert asked == ["".join(messages)[:32_768]]
+
+
 # -- pages ------------------------------------------------------------------------------------------------------
 
 

@@ -36,12 +36,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str
 
 
 @pytest.fixture
-def open_again(place: Path | str) -> Iterator[Callable[[], Store]]:
+def open_again(place: Path | str) -> Iterator[Callable[..., Store]]:
     """Open the test's database, as often as it is called; all are closed in the end."""
     opened: list[Store] = []
 
-    def open_it() -> Store:
-        store = open_store_at(place, EMBEDDER) if isinstance(place, str) else open_store(place, EMBEDDER)
+    def open_it(embedder: str = EMBEDDER) -> Store:
+        store = open_store_at(place, embedder) if isinstance(place, str) else open_store(place, embedder)
         opened.append(store)
         return store
 

@@ -1,7 +1,7 @@
 """What a memory promises, asked of every store: stored once, found at once, kept apart, gone when forgotten."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count, pairwise
@@ -21,6 +21,7 @@ from halo_server.domain import (
     Grant,
     Project,
     Question,
+    Receipt,
     Retrieved,
     Scope,
     Vectors,
@@ -42,7 +43,8 @@ from halo_server.store import store as store_module
 from halo_server.store import tables
 from halo_server.store.store import Store, Transaction
 from halo_server.text import term_ids
-from tests.memory import NOW, WINDOW_MS, FrozenClock, Memory, assistant, user
+from halo_server.transcript import read_message
+from tests.memory import NOW, WINDOW_MS, FrozenClock, Memory, Said, assistant, user
 
 ANA = Scope("p", "ana")
 BEN = Scope("p", "ben")
@@ -55,6 +57,8 @@ def _nobody() -> Scope:
     """Return an end user of whom nothing was ever captured: the examples of a property share one store."""
     return Scope("p", f"user-{next(_numbers)}")
 
+
+FORGOTTEN = Receipt("", (), forgotten=True)
 
 Q1, A1 = user("My daughter Mia is allergic to peanuts."), assistant("I will keep peanuts away from Mia.")
 Q2, A2 = user("We fly to Lisbon in May."), assistant("Lisbon in May is warm.")
@@ -369,6 +373,146 @@ def test_whatever_is_cut_edited_or_sent_again_each_request_is_rebuilt_and_no_mes
     assert [message for exchange in memory.said(scope) for message in exchange] == talk
 
 
+# -- what nobody said ------------------------------------------------------------------------------------------------
+
+RULES = {"role": "system", "content": "Be kind."}
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "function": {"name": "get_weather"}}],
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "21 °C"}
+OUR_CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"function": {"name": "halo_retrieve_memory"}}],
+}
+OUR_RESULT = {"role": "tool", "name": "halo_retrieve_memory", "content": "recalled"}
+OUR_PARTS = {"role": "user", "parts": [{"functionResponse": {"name": "halo_retrieve_memory"}}]}
+UNSAID = (RULES, CALL, RESULT, OUR_CALL, OUR_RESULT, OUR_PARTS)
+
+
+def _kept(*messages: Any) -> list[Said]:
+    """Return messages as they are stored."""
+    return [read_message(message).raw for message in messages]
+
+
+def test_what_nobody_said_may_come_and_go_without_storing_the_history_again(memory: Memory) -> None:
+    memory.capture(ANA, RULES, Q1, response=A1)
+    memory.capture(ANA, Q1, OUR_CALL, OUR_RESULT, A1, RULES, Q2, CALL, RESULT, response=A2)
+    memory.capture(ANA, RULES, Q1, A1, Q2, A2, Q3, OUR_CALL, OUR_RESULT, response=A3)
+
+    assert memory.said(ANA) == [
+        _kept(RULES, Q1, A1),
+        _kept(RULES, Q2, CALL, RESULT, A2),
+        _kept(Q3, OUR_CALL, OUR_RESULT, A3),
+    ]
+
+
+def test_a_whole_thread_is_rebuilt_with_its_placeholders_and_a_cut_one_as_far_as_it_was_sent(
+    memory: Memory,
+) -> None:
+    memory.capture(ANA, RULES, Q1, response=A1)
+    whole = memory.capture(ANA, RULES, Q1, A1, Q2, OUR_CALL, OUR_RESULT, response=A2)
+    cut = memory.capture(ANA, RULES, Q2, A2, Q3, CALL, RESULT, response=A3)
+
+    assert memory.inventory.sent_messages(ANA, whole.exchange_id) == _kept(
+        RULES, Q1, A1, Q2, OUR_CALL, OUR_RESULT
+    )
+    assert memory.inventory.sent_messages(ANA, cut.exchange_id) == _kept(
+        Q2, OUR_CALL, OUR_RESULT, A2, Q3, CALL, RESULT
+    )
+
+
+def test_a_history_sent_again_is_a_duplicate_though_what_nobody_said_came_after_it(memory: Memory) -> None:
+    memory.capture(ANA, Q1, response=A1)
+    second = memory.capture(ANA, Q1, A1, Q2, response=A2)
+    memory.capture(ANA, Q1, A1, Q2, A2, RULES, Q3, response=A3)
+
+    for sent in ([Q1, A1, Q2], [RULES, Q1, A1, RULES, Q2, CALL, RESULT]):
+        assert memory.capture(ANA, *sent, response=A2) == replace(second, duplicate=True)
+    memory.forget.exchange(ANA, second.exchange_id)
+    assert memory.capture(ANA, Q1, A1, Q2, response=A2) == FORGOTTEN
+    assert memory.said(ANA) == [_kept(Q1, A1), _kept(RULES, Q3, A3)]
+
+
+def test_a_request_that_ends_with_what_nobody_said_is_known_again_and_continues(memory: Memory) -> None:
+    first = memory.capture(ANA, Q1, A1, Q2, CALL)
+    assert memory.capture(ANA, Q1, A1, Q2, CALL) == replace(first, duplicate=True)
+    assert memory.capture(ANA, Q1, A1, Q2) == replace(first, duplicate=True)
+
+    memory.capture(ANA, Q1, A1, Q2, A2, CALL)
+    memory.capture(ANA, Q1, A1, Q2, A2, CALL, RESULT, Q3, response=A3)
+    edited = memory.capture(ANA, Q1, A1, Q2, A2, Q1, response=A1)
+
+    assert memory.said(ANA) == [_kept(Q1, A1, Q2, CALL), _kept(Q2, A2, CALL), _kept(RESULT, Q3, A3), [Q1, A1]]
+    assert memory.inventory.sent_messages(ANA, edited.exchange_id) == _kept(Q1, A1, Q2, A2, Q1)
+
+
+def test_an_answer_that_stands_in_the_messages_too_is_stored_once(memory: Memory) -> None:
+    shapes = (
+        A1["content"],
+        {"role": "model", "parts": [{"text": A1["content"]}]},
+        {"choices": [{"message": A1}]},
+    )
+    for scope, response in zip((ANA, BEN, OTHER_PROJECT), shapes, strict=True):
+        memory.capture(scope, Q1, A1, response=response)
+
+        [stored] = memory.exchanges(scope)
+        assert stored.request == (Q1,)
+        assert stored.response == read_message(response if isinstance(response, dict) else A1).raw
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_whatever_nobody_said_stands_anywhere_each_word_is_stored_once_with_its_turn(
+    memory: Memory, data: st.DataObject
+) -> None:
+    """A conversation takes turns, sent whole or cut, each time with other unsaid messages around what was said."""
+    scope = _nobody()
+
+    def strewn(said: Sequence[Said]) -> list[Said]:
+        return [message for one in said for message in (*data.draw(unsaid), one)]
+
+    unsaid = st.lists(st.sampled_from(UNSAID), max_size=2)
+    talk: list[Said] = []
+    turns: list[tuple[list[Said], Said, Receipt]] = []
+    for turn in range(data.draw(st.integers(1, 4))):
+        asked = [user(f"question {turn}.{n}") for n in range(data.draw(st.integers(1, 2)))]
+        answer = assistant(f"answer {turn}")
+        before = talk[data.draw(st.integers(0, max(0, len(talk) - 1))) :]
+        own = [*asked, *data.draw(unsaid)]
+        sent = [*strewn(before), *data.draw(unsaid), *own]
+        ending = {"response": answer} if data.draw(st.booleans()) else {}
+        receipt = memory.capture(scope, *sent, *([] if ending else [answer]), **ending)
+
+        assert not receipt.duplicate
+        assert memory.exchanges(scope)[-1].request[-len(own) :] == tuple(_kept(*own))
+        rebuilt = memory.inventory.sent_messages(scope, receipt.exchange_id)
+        assert _spoken(rebuilt) == [*before, *asked]
+        talk += [*asked, answer]
+        turns.append(([*before, *asked], answer, receipt))
+
+    def unchanged() -> bool:
+        return _spoken(message for exchange in memory.said(scope) for message in exchange) == talk
+
+    assert unchanged()
+    for said, answer, receipt in turns:
+        if len(said) > 1:
+            assert memory.capture(scope, *strewn(said), response=answer) == replace(receipt, duplicate=True)
+    assert unchanged()
+    said, answer, receipt = data.draw(st.sampled_from(turns))
+    memory.forget.exchange(scope, receipt.exchange_id)
+    talk = [message for exchange in memory.said(scope) for message in _spoken(exchange)]
+    if len(said) > 1:
+        assert memory.capture(scope, *strewn(said), response=answer) == FORGOTTEN
+    assert unchanged()
+
+
+def _spoken(messages: Iterable[Said]) -> list[Said]:
+    return [message for message in messages if read_message(dict(message)).spoken]
+
+
 # -- found at once ---------------------------------------------------------------------------------------------------
 
 
@@ -487,6 +631,15 @@ def test_a_foreign_id_is_answered_exactly_as_an_unknown_one(memory: Memory, stor
     assert memory.said(ANA) == [[Q1, A1]]
 
 
+class _Alike:
+    """An embedder under which all texts are alike."""
+
+    id, dim = "alike-v1-3", 3
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        return np.tile(np.array([1, 0, 0], np.float32), (len(texts), 1))
+
+
 # -- forgotten -------------------------------------------------------------------------------------------------------
 
 
@@ -522,10 +675,7 @@ def test_a_history_sent_again_does_not_bring_a_forgotten_exchange_back(memory: M
 def _everything(store: Store) -> str:
     """Return all that the database holds, as text."""
     with store.engine.connect() as connection:
-        rows = [
-            connection.execute(text(f"SELECT * FROM {table}")).all()  # noqa: S608 (our own names)
-            for table in tables.metadata.tables
-        ]
+        rows = [connection.execute(text(f"SELECT * FROM {table}")).all() for table in tables.metadata.tables]
     return repr(rows)
 
 
@@ -562,11 +712,207 @@ def test_forgetting_one_of_two_exchanges_leaves_their_topic_to_the_other(memory:
     np.testing.assert_allclose(direction, vectors / np.linalg.norm(vectors), atol=1e-5)
 
 
-def test_a_forgotten_key_may_be_used_again(memory: Memory) -> None:
+def test_a_retry_with_its_key_does_not_bring_a_forgotten_exchange_back(memory: Memory, store: Store) -> None:
     first = memory.capture(ANA, Q1, response=A1, key="k")
+    second = memory.capture(ANA, Q2, response=A2, key="l")
     memory.forget.exchange(ANA, first.exchange_id)
+    memory.forget.topic(ANA, second.topic_keys[0], include_raw=True)
+    left = _everything(store)
 
-    assert not memory.capture(ANA, Q2, response=A2, key="k").duplicate
+    assert memory.capture(ANA, Q1, response=A1, key="k") == FORGOTTEN
+    assert memory.capture(ANA, Q2, response=A2, key="l") == FORGOTTEN
+    with pytest.raises(IdempotencyKeyReused):
+        memory.capture(ANA, Q3, response=A3, key="k")
+    assert _everything(store) == left
+    assert memory.capture(ANA, Q1, response=A1, key="m").exchange_id  # said anew, not sent again
+
+
+@pytest.mark.parametrize("erase", ["end user", "project"])
+def test_a_key_is_free_again_when_its_end_user_is_forgotten(memory: Memory, erase: str) -> None:
+    memory.capture(ANA, Q1, response=A1, key="k")
+    if erase == "project":
+        memory.forget.project("p")
+        memory.inventory.add_project("p")
+    else:
+        memory.forget.end_user(ANA)
+
+    assert memory.capture(ANA, Q2, response=A2, key="k").exchange_id
+    assert memory.said(ANA) == [[Q2, A2]]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2])
+@pytest.mark.parametrize("key", [None, "k", "another"])
+def test_a_whole_history_sent_again_after_its_last_exchange_was_forgotten_writes_nothing(
+    memory: Memory, store: Store, cut: int, key: str | None
+) -> None:
+    memory.capture(ANA, Q1, response=A1)
+    memory.capture(ANA, Q1, A1, Q2, response=A2)
+    talk = [Q1, A1, Q2, A2, Q3][cut:]
+    last = memory.capture(ANA, *talk, response=A3, key="k")
+    memory.forget.exchange(ANA, last.exchange_id)
+    left = _everything(store)
+
+    assert memory.capture(ANA, *talk, response=A3, key=key) == FORGOTTEN
+    assert _everything(store) == left
+    memory.capture(ANA, Q1, A1, Q2, A2, Q3, A3, user("And pears?"), response=A1)
+    assert memory.said(ANA) == [[Q1, A1], [Q2, A2], [user("And pears?"), A1]]
+
+
+def test_what_another_exchange_still_holds_is_a_duplicate_and_not_forgotten(memory: Memory) -> None:
+    first = memory.capture(ANA, Q1, A1, Q2)
+    second = memory.capture(ANA, Q1, A1, Q2, CALL)
+    memory.forget.exchange(ANA, second.exchange_id)
+
+    assert memory.capture(ANA, Q1, A1, Q2, CALL) == replace(first, duplicate=True)
+    assert memory.said(ANA) == [[Q1, A1, Q2]]
+
+
+def test_a_forgotten_exchange_that_named_a_topic_is_not_read_off_its_name(store: Store) -> None:
+    memory = Memory(store, _Alike())
+    gone = memory.capture(ANA, user("The zebrafish quarantine!"), response=assistant("Zebrafish quarantine."))
+    kept = memory.capture(ANA, user("More violin lessons?"), response=assistant("Violin it is."))
+    assert kept.topic_keys == gone.topic_keys == ("zebrafish_quarantine",)
+    memory.found(ANA, "violin")
+
+    memory.forget.exchange(ANA, gone.exchange_id)
+
+    assert not {word for word in ("zebrafish", "quarantine") if word in _everything(store).lower()}
+    [topic] = memory.inventory.topics(ANA, after=0, limit=9)
+    assert topic.label in ("violin", "violin lessons")
+    assert memory.inventory.exchange(ANA, kept.exchange_id).topic_key == topic.key
+    assert memory.find(ANA, "violin").topics[0].key == topic.key
+
+
+def test_forgetting_takes_exactly_what_the_exchange_had_given_its_topic(memory: Memory) -> None:
+    """The words beside binary data and before instructions are read the same from what was stored."""
+    memory.capture(ANA, user("violin lessons"), response=assistant("violin lessons"))
+    [before] = memory.inventory.topics(ANA, after=0, limit=9)
+    picture = {"role": "user", "content": "violin lessons in the red data:image/png;base64,QUJD car"}
+    memory.capture(ANA, RULES, picture, CALL, RESULT, response=assistant("violin lessons, violin strings"))
+    memory.forget.exchange(ANA, memory.exchanges(ANA)[-1].id)
+
+    [after] = memory.inventory.topics(ANA, after=0, limit=9)
+    assert (after.key, after.label, after.terms) == (before.key, before.label, before.terms)
+    assert set(after.aliases) == set(before.aliases)
+    np.testing.assert_allclose(after.vector_sum, before.vector_sum, atol=1e-5)
+
+
+@settings(max_examples=10)
+@given(data=st.data())
+def test_the_sums_of_topics_return_to_what_they_were_before_an_exchange_joined(
+    memory: Memory, data: st.DataObject
+) -> None:
+    scope = _nobody()
+
+    def sums() -> dict[str, tuple[int, list[float]]]:
+        topics = memory.inventory.topics(scope, after=0, limit=99)
+        return {topic.id: (topic.exchanges, topic.vector_sum.tolist()) for topic in topics}
+
+    def said(n: int) -> str:
+        return f"{' '.join(data.draw(st.lists(st.sampled_from(_WORDS), min_size=1, max_size=3)))} {n}"
+
+    moments = []
+    for n in range(data.draw(st.integers(1, 6))):
+        before = sums()
+        receipt = memory.capture(scope, user(said(n)), response=assistant(said(n)), key=str(n))
+        moments.append((before, receipt))
+    for before, receipt in reversed(moments):
+        memory.forget.exchange(scope, receipt.exchange_id)
+        now = sums()
+        assert {topic: held[0] for topic, held in now.items()} == {t: held[0] for t, held in before.items()}
+        for topic, (_, total) in now.items():
+            np.testing.assert_allclose(total, before[topic][1], atol=1e-5)
+
+
+class _Silent:
+    """An embedder without a usable vector for anything but its word."""
+
+    id, dim = "silent-v1-2", 2
+
+    def __init__(self, word: str, nothing: float) -> None:
+        self.word, self.nothing = word, nothing
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        return np.array(
+            [[1, 0] if self.word in text else [self.nothing, self.nothing] for text in texts], np.float32
+        ).reshape(len(texts), 2)
+
+
+@pytest.mark.parametrize("nothing", [0.0, float("nan")])
+def test_exchanges_without_a_vector_share_a_topic_or_stay_on_that_of_their_conversation(
+    store: Store, nothing: float
+) -> None:
+    memory = Memory(store, _Silent("violin", nothing))
+    talk = [user("violin"), assistant("violin")]
+    named = memory.capture(ANA, *talk)
+    stayed = memory.capture(ANA, *talk, user("ok"), response=assistant("Lisbon trip"))
+    apart = [memory.capture(ANA, user(text), response=assistant("ok")) for text in ("Lisbon", "peanuts", "!")]
+
+    assert named.topic_keys == stayed.topic_keys == ("violin",)
+    assert {receipt.topic_keys for receipt in apart} == {("notes",)}
+    held = {topic.key: topic.exchanges for topic in memory.inventory.topics(ANA, after=0, limit=9)}
+    assert held == {"violin": 2, "notes": 3}
+    assert memory.found(ANA, "peanuts") >= {apart[1].exchange_id}
+    for receipt in apart:
+        memory.forget.exchange(ANA, receipt.exchange_id)
+    assert [topic.key for topic in memory.inventory.topics(ANA, after=0, limit=9)] == ["violin"]
+
+
+# -- another embedder ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(open_again: Callable[..., Store], memory: Memory) -> Memory:
+    """The same database under another embedder."""
+    return Memory(open_again(_Alike.id), _Alike(), new_id=memory.new_id)
+
+
+def test_the_first_embedder_is_remembered(memory: Memory, other: Memory) -> None:
+    for each in (memory, other, memory):
+        assert each.store.write(lambda tx: tx.first_embedder()) == "hashing-v1-512"
+
+
+def test_topics_of_another_embedder_are_found_by_words_and_joined_by_nobody(
+    memory: Memory, other: Memory
+) -> None:
+    violin = memory.capture(ANA, user("violin lessons"), response=assistant("violin lessons"))
+    more = other.capture(ANA, user("violin strings"), response=assistant("violin strings"))
+
+    assert violin.topic_keys != more.topic_keys
+    sums = {topic.key: topic.vector_sum.tolist() for topic in other.inventory.topics(ANA, after=0, limit=9)}
+    assert sums == {violin.topic_keys[0]: [], more.topic_keys[0]: [1, 0, 0]}
+    assert other.found(ANA, "lessons") == {violin.exchange_id, more.exchange_id}
+    index = other.store.read(lambda tx: other.indexes.open(ANA, tx))
+    found = index.search(other.embedder.encode(["violin"]), term_ids("violin"))
+    assert list(found.topics.values()) == [1.0]
+    again = memory.capture(ANA, user("violin lessons again"), response=assistant("violin lessons"))
+    assert again.topic_keys == violin.topic_keys
+
+
+def test_forgetting_under_another_embedder_keeps_every_topic_usable_under_both(
+    memory: Memory, other: Memory
+) -> None:
+    first, second, lisbon = (
+        memory.capture(ANA, user(text), response=assistant(text)).exchange_id
+        for text in ("violin lessons", "violin lessons again", "Lisbon in May")
+    )
+    gone, kept = (
+        other.capture(ANA, user(text), response=assistant(text)) for text in ("peanuts", "peanuts and pears")
+    )
+    keys = {topic.label: topic.key for topic in memory.inventory.topics(ANA, after=0, limit=9)}
+
+    other.forget.exchange(ANA, first)
+    other.forget.topic(ANA, keys["lisbon"], include_raw=False)
+    other.forget.topic(ANA, kept.topic_keys[0], include_raw=False)
+    memory.forget.exchange(ANA, gone.exchange_id)
+
+    held = {topic.key: topic.exchanges for topic in memory.inventory.topics(ANA, after=0, limit=9)}
+    assert held == {keys["violin lessons"]: 1, "unsorted": 2}
+    for each in (memory, other):
+        grown = each.capture(ANA, user("garden and invoice"), response=assistant("garden"))
+        assert grown.exchange_id in each.found(ANA, "garden")
+        each.forget.exchange(ANA, grown.exchange_id)
+        assert each.found(ANA) == {second, lisbon, kept.exchange_id}
 
 
 def test_forgetting_a_topic_with_its_exchanges_leaves_the_other_topics(memory: Memory) -> None:
@@ -656,6 +1002,35 @@ def test_forgetting_a_project_leaves_nothing_of_it_and_everything_of_the_others(
         with pytest.raises(ProjectNotFound):
             again("p")
     assert memory.inventory.projects(after="", limit=9) == [Project("q", NOW)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_project_forgotten_while_its_end_users_speak_is_gone_or_still_whole(
+    memory: Memory, store: Store, known: bool
+) -> None:
+    scopes = [Scope("p", f"end-user-{n}") for n in range(6)]
+    for scope in scopes if known else scopes[:1]:
+        memory.capture(scope, Q1, response=A1)
+    barrier = threading.Barrier(7)
+
+    def act(n: int) -> None:
+        barrier.wait()
+        if n == 6:
+            memory.forget.project("p")
+            return
+        for turn in range(5):
+            memory.capture(
+                scopes[n], user(f"zebrafish {turn}"), response=assistant("zebrafish"), key=str(turn)
+            )
+
+    with ThreadPoolExecutor(7) as pool:
+        futures = [pool.submit(act, n) for n in range(7)]
+        errors = [future.exception(timeout=60) for future in futures]
+
+    assert {type(error) for error in errors} <= {type(None), Unavailable, ProjectNotFound}
+    if errors[-1]:  # a new end user came between; asked again, it goes
+        memory.forget.project("p")
+    assert not {word for word in ("zebrafish", "end-user", "peanuts") if word in _everything(store)}
 
 
 def test_two_people_forgetting_the_same_at_once_count_it_once(memory: Memory) -> None:
@@ -837,13 +1212,43 @@ def test_a_retrieval_answers_from_its_own_moment_beside_a_newer_index(memory: Me
         )
         newer.start()
         newer.join()
-        return memory.retrieves._retrieve(tx, ANA, Question("peanuts", 5))
+        return memory.retrieves._best(tx, ANA, Question("peanuts", 5), memory.embedder.encode(["peanuts"]))
 
     found = store.read(overtaken)
 
     assert [exchange.id for exchange in found.exchanges] == [peanuts.exchange_id]
     assert [topic.key for topic in found.topics] == list(peanuts.topic_keys)
     assert memory.find(ANA, "peanuts").exchanges[0].topic_key == "unsorted"
+
+
+def test_a_question_is_embedded_outside_every_moment_of_the_store(
+    memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.capture(ANA, user("It rains.", name="Xaviera"), response=A1)
+    open_now: list[int] = []
+    embedded: list[tuple[str, int]] = []
+    read, encode = Store.read, memory.embedder.encode
+
+    def watched_read(self: Store, work: Callable[[Transaction], Any]) -> Any:
+        def counted(tx: Transaction) -> Any:
+            open_now.append(1)
+            try:
+                return work(tx)
+            finally:
+                open_now.pop()
+
+        return read(self, counted)
+
+    def watched_encode(texts: Sequence[str]) -> Vectors:
+        embedded.extend((text, len(open_now)) for text in texts)
+        return encode(texts)
+
+    monkeypatch.setattr(Store, "read", watched_read)
+    monkeypatch.setattr(memory.embedder, "encode", watched_encode)
+
+    assert memory.found(ANA, "What did Xaviera say?")
+    assert memory.found(ANA, "")
+    assert embedded == [("What did say?", 0)]
 
 
 # -- lists -----------------------------------------------------------------------------------------------------------

@@ -120,7 +120,10 @@ def test_options_that_cannot_work_are_refused(options):
         Halo(**{"api_key": "k", **options})
 
 
-BAD_KEYS = ["", "  ", None, 7, "x" * 161, "null", "Undefined", " none ", "a\nb", "a\x00", "\x7f", "a\ud800"]
+BAD_KEYS = [
+    *("", "  ", None, 7, "x" * 161, "null", "Undefined", " none ", "NaN"),
+    *("a\nb", "a\x00", "\x7f", "a\ud800", "a\ufffd", " a", "a\u3000"),
+]
 
 
 @pytest.mark.parametrize("key", BAD_KEYS, ids=ascii)

@@ -123,7 +123,8 @@ def test_a_request_that_cannot_succeed_is_sent_once(service, memory, status, kin
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(408, HaloStatusError), (409, ConflictError), (502, ServerError)]
+    ("status", "kind"),
+    [(408, HaloStatusError), (409, ConflictError), (425, HaloStatusError), (502, ServerError)],
 )
 def test_a_request_that_may_succeed_later_is_sent_again_but_not_for_ever(service, memory, status, kind):
     service["function"].respond(status, text="<html>")

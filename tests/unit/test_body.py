@@ -115,6 +115,12 @@ def test_depth_and_number_of_values_are_accepted_at_the_limit_and_refused_beyond
         parse(over, LIMITS)
 
 
+def test_a_body_of_too_many_objects_is_refused_where_it_passes_the_limit() -> None:
+    objects = b'{"a": [' + b'{"b": 1},' * (LIMITS.max_nodes + 1)
+    with pytest.raises(InvalidJSON, match="more than 20 values"):
+        parse(objects + b"no JSON any more", LIMITS)
+
+
 _values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(), max_size=8),
@@ -179,8 +185,12 @@ def test_what_names_nobody_is_refused_without_repeating_it(value: Any) -> None:
 
 
 def test_an_api_key_is_no_project_but_may_be_what_a_person_is_called() -> None:
-    with pytest.raises(InvalidRequest, match="must not be an API key"):
-        identifier("sk-123", "projectKey")
+    for key in ("sk-123", "sk-telecom"):
+        with pytest.raises(
+            InvalidRequest, match=r"must not be an API key\. Choose a name that does not begin"
+        ):
+            identifier(key, "projectKey")
+    assert identifier("telecom-sk", "projectKey") == "telecom-sk"
     assert identifier("sk-123", "endUserKey") == "sk-123"
     assert identifier("abc", "bank", most=3) == "abc"
     with pytest.raises(InvalidRequest):

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halo_server import clustering
-from halo_server.clustering import exchange_vector, joined, nearest, opened, overall, without
+from halo_server.clustering import (
+    Gist,
+    exchange_vector,
+    gist,
+    joined,
+    merged,
+    nearest,
+    opened,
+    overall,
+    without,
+)
 from halo_server.domain import Message, Sentence, Topic
 from halo_server.transcript import read_message
 
@@ -25,7 +35,13 @@ def said(*texts: str) -> list[Message]:
 
 
 def topic(*texts: str, vector: np.ndarray = EAST, taken: tuple[str, ...] = ()) -> Topic:
-    return opened("t", "e1", said(*texts), vector, taken, 5)
+    return opened("t", "e1", gist(said(*texts), vector), taken, 5)
+
+
+def words_of(topic: Topic) -> str:
+    """Return everything of a topic that is made of words."""
+    parts = (topic.key, topic.label, *topic.aliases, *topic.terms, *(one.text for one in topic.summary))
+    return " ".join(parts).lower().replace("_", " ")
 
 
 def test_the_vector_of_an_exchange_is_the_direction_of_its_messages() -> None:
@@ -58,6 +74,7 @@ def test_a_follow_up_stays_on_its_topic_until_it_is_about_another() -> None:
     assert nearest(vague, sums, sizes, None) is None
     assert nearest(vague, sums, sizes, 0) == 0
     assert nearest(NORTH, sums, sizes, 0) == 1
+    assert nearest(NONE, sums, sizes, 1) == 1
 
 
 def test_a_full_scope_opens_no_more_topics(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +118,7 @@ def test_a_long_sentence_is_cut_and_the_newest_three_are_kept() -> None:
     assert grown.summary[0].text.endswith("…")
 
     for n in range(2, 6):
-        grown = joined(grown, f"e{n}", said(f"Fact {n} about violin."), EAST, n)
+        grown = joined(grown, f"e{n}", gist(said(f"Fact {n} about violin."), EAST), n)
     assert [sentence.exchange_id for sentence in grown.summary] == ["e5", "e4", "e3"]
     assert (grown.key, grown.exchanges, grown.updated_at) == (topic("first " + "word " * 90).key, 5, 5)
 
@@ -114,8 +131,8 @@ def test_a_long_sentence_is_cut_and_the_newest_three_are_kept() -> None:
     )
 )
 def test_taking_an_exchange_out_undoes_its_joining(texts: list[str]) -> None:
-    before = topic(texts[0])
-    after = without(joined(before, "e2", said(*texts[1:]), NORTH, 9), "e2", said(*texts[1:]), NORTH)
+    before, more = topic(texts[0]), gist(said(*texts[1:]), NORTH)
+    after = without(joined(before, "e2", more, 9), "e2", more, {before.key})
 
     np.testing.assert_allclose(after.vector_sum, before.vector_sum)
     assert (after.exchanges, after.terms, after.key, after.label) == (
@@ -128,13 +145,110 @@ def test_taking_an_exchange_out_undoes_its_joining(texts: list[str]) -> None:
     assert set(after.aliases) == set(before.aliases)
 
 
-def test_the_overall_summary_quotes_the_largest_enabled_topics() -> None:
-    small, large = topic("The violin is red."), replace(topic("Lisbon is warm."), exchanges=3)
-    off, long = (
-        replace(small, enabled=False),
-        replace(small, exchanges=2, summary=(Sentence("x" * 480, "e"),)),
+def test_a_gist_reads_what_was_said_and_no_more_than_its_beginning() -> None:
+    called = read_message(
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "violin"}}]}
     )
+    long = read_message("peanuts " * 1_000 + "violin. Lisbon is warm.")
+    found = gist([called, long, *said("Porto is cold.")], EAST)
 
-    assert overall([small, large, off]) == "Lisbon is warm. The violin is red."
-    assert overall([small, long, large]) == "Lisbon is warm."
+    assert {"porto", "cold"} < set(" ".join(found.terms).split())
+    assert not {"violin", "lisbon"} & set(f"{found.terms} {found.telling}".lower().split())
+    assert found.telling == "Porto is cold."
+    assert found.vector is EAST
+    assert gist([], NONE) == Gist({}, "", NONE)
+
+
+def test_what_has_no_direction_names_no_topic() -> None:
+    """Others without one join it, whatever they are about."""
+    found = topic("Mia is allergic to peanuts.", vector=NONE)
+
+    assert (found.key, found.label) == ("notes", "notes")
+    assert "mia" in found.terms
+
+
+def test_a_topic_is_named_anew_when_nobody_else_said_its_name() -> None:
+    first, second = (
+        gist(said(text), EAST) for text in ("Zebrafish quarantine!", "Violin lessons, violin strings.")
+    )
+    both = joined(opened("t", "e1", first, (), 5), "e2", second, 6)
+    assert (both.key, both.label) == ("zebrafish_quarantine", "zebrafish quarantine")
+
+    left = without(both, "e1", first, {both.key, "violin_lessons", "violin_strings"})
+
+    assert left.label in ("violin lessons", "violin strings")
+    assert left.key == f"{left.label.replace(' ', '_')}_2"
+    assert left.label not in left.aliases
+    assert "zebrafish" not in words_of(left)
+    assert "quarantine" not in words_of(left)
+    assert (without(left, "e2", second, {left.key}).label, left.id) == ("notes", both.id)
+
+
+def test_a_topic_keeps_its_name_while_somebody_else_said_it() -> None:
+    first, second = (
+        gist(said(text), EAST) for text in ("Violin lessons!", "Violin lessons, Lisbon trip plans.")
+    )
+    both = joined(opened("t", "e1", first, (), 5), "e2", second, 6)
+
+    for gone in (("e1", first), ("e2", second)):
+        left = without(both, *gone, {both.key})
+        assert (left.key, left.label) == ("violin_lessons", "violin lessons")
+    unsorted = replace(both, key="unsorted", label="unsorted")
+    assert without(unsorted, "e1", first, {"unsorted"}).key == "unsorted"
+
+
+def test_the_name_of_a_topic_stays_among_its_phrases_however_many_others_are_said() -> None:
+    named = gist(said("Violin lessons!"), EAST)
+    grown = joined(opened("t", "e1", named, (), 5), "e2", named, 6)
+    for n in range(3, 6):
+        often = ", ".join(f"{letter}{n} garden" for letter in 9 * "abcdefghijklmnopqrstuvwxyz"[:20])
+        grown = joined(grown, f"e{n}", gist(said(often), EAST), n)
+    assert len(grown.terms) <= 49
+
+    left = without(grown, "e1", named, {grown.key})
+
+    assert (left.key, left.label) == ("violin_lessons", "violin lessons")
+    assert "violin" not in words_of(without(left, "e2", named, {left.key}))
+
+
+unit_vectors = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
+    lambda numbers: exchange_vector([np.array(numbers, np.float32)], 3)
+)
+
+
+@given(vectors=st.lists(unit_vectors, min_size=2, max_size=8), data=st.data())
+def test_the_sum_of_a_topic_is_that_of_the_exchanges_it_still_holds(
+    vectors: list[np.ndarray], data: st.DataObject
+) -> None:
+    gists = {f"e{n}": gist([], vector) for n, vector in enumerate(vectors)}
+    held = opened("t", "e0", gists["e0"], (), 0)
+    for n in range(1, len(vectors)):
+        held = joined(held, f"e{n}", gists[f"e{n}"], n)
+    gone = data.draw(st.sets(st.sampled_from(sorted(gists)), max_size=len(gists) - 1))
+    for name in gone:
+        held = without(held, name, gists[name], {held.key})
+
+    left = np.sum([one.vector for name, one in gists.items() if name not in gone], axis=0)
+    np.testing.assert_allclose(held.vector_sum, left, atol=1e-5)
+    assert held.exchanges == len(gists) - len(gone)
+
+
+def test_a_sum_of_another_embedder_counts_as_none() -> None:
+    mine, foreign = topic("violin", vector=EAST), replace(topic("Lisbon"), vector_sum=np.zeros(0, np.float32))
+    more = gist([], NORTH)
+
+    assert joined(foreign, "e2", more, 6).vector_sum.tolist() == NORTH.tolist()
+    assert without(foreign, "e1", more, set()).vector_sum.tolist() == [0, 0]
+    assert merged(mine, foreign).vector_sum.tolist() == EAST.tolist()
+    assert merged(foreign, mine).vector_sum.tolist() == EAST.tolist()
+    assert merged(foreign, foreign).vector_sum.tolist() == []
+    assert merged(mine, foreign).exchanges == 2
+
+
+def test_the_overall_summary_quotes_topics_in_the_order_given_until_it_is_long() -> None:
+    small, large = topic("The violin is red."), topic("Lisbon is warm.")
+    long, silent = replace(small, summary=(Sentence("x" * 480, "e"),)), replace(small, summary=())
+
+    assert overall([large, silent, small]) == "Lisbon is warm. The violin is red."
+    assert overall([large, long, small]) == "Lisbon is warm."
     assert overall([]) == ""

@@ -14,6 +14,8 @@ def test_the_defaults_are_for_one_person_on_one_machine() -> None:
     assert (settings.data, settings.host, settings.embedder) == (Path("halo-data"), "127.0.0.1", "use")
     assert (settings.redact, settings.duplicate_window_s) == ("credentials", 600)
     assert (settings.max_capture_bytes, settings.max_messages) == (8 * 1024 * 1024, 4000)
+    assert (settings.max_json_nodes, settings.max_capture_nodes) == (50_000, 400_000)
+    assert settings.max_answer_bytes == 4 * 1024 * 1024
 
 
 def test_each_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +34,8 @@ def test_each_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch)
         ("EMBEDDER", "other"),
         ("REDACT", "some"),
         ("MAX_MESSAGES", "0"),
+        ("MAX_CAPTURE_NODES", "99"),
+        ("MAX_ANSWER_BYTES", "65535"),
         ("BODY_DEADLINE_S", "0"),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from halo_server.domain import Vectors
+from halo_server.embedders.base import MAX_CHARS
 from halo_server.services.vectors import QueryVectors
 
 
@@ -42,6 +43,16 @@ def test_a_cleared_or_sizeless_cache_keeps_nothing() -> None:
     cleared("a")
 
     assert embedder.asked == ["a", "b", "b", "a"]
+
+
+def test_a_long_question_is_known_by_what_the_embedder_reads_of_it() -> None:
+    embedder = Counting()
+    vectors = QueryVectors(embedder, 2)
+    read = "a" * MAX_CHARS
+    for text in (f"{read} and more", f"{read} and other", read):
+        vectors(text)
+
+    assert embedder.asked == [read]
 
 
 def test_a_vector_that_is_no_number_is_near_nothing() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halo_server.domain import Candidates
-from halo_server.ranking import Ranked, bare_query, explain, named_speakers, rank, shared_terms
+from halo_server.ranking import bare_query, explain, named_speakers, rank, shared_terms
 
 
 def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
@@ -36,11 +36,12 @@ def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
 
 
 def order(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[int]:
-    return [choice.exchange for choice in rank(found, query, limit, **more).choices]
+    hidden = more.get("hidden", found.hidden)
+    return [choice.exchange for choice in rank(found, query, limit, hidden=hidden)]
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert rank(candidates(), "peanuts", 5) == Ranked()
+    assert rank(candidates(), "peanuts", 5, hidden=frozenset()) == []
 
 
 @pytest.mark.parametrize(
@@ -76,13 +77,13 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
 
 
 def test_an_exchange_is_chosen_once_by_its_best_message() -> None:
-    found = rank(
-        candidates({"exchange": 7, "near": 0.2}, {"exchange": 7, "near": 0.9, "covers": 1.0}), "", 5
-    ).choices
+    said = candidates({"exchange": 7, "near": 0.2}, {"exchange": 7, "near": 0.9, "covers": 1.0})
+    [found] = rank(said, "", 5, hidden=frozenset())
 
-    assert [(c.exchange, c.topic, c.coverage) for c in found] == [(7, 1, 1.0)]
-    assert found[0].similarity == pytest.approx(0.9)
-    assert rank(candidates({"covers": 0.5}), "", 1).choices[0].similarity is None
+    assert found.exchange == 7
+    assert found.similarity == pytest.approx(0.9)
+    [by_words] = rank(candidates({"covers": 0.5}), "", 1, hidden=frozenset())
+    assert by_words.similarity is None
 
 
 def test_hidden_topics_are_not_chosen_unless_asked_for() -> None:
@@ -117,7 +118,7 @@ messages = st.lists(
 @given(said=messages, limit=st.integers(1, 6))
 def test_choices_are_few_different_in_falling_order_and_the_best_of_all(said: Any, limit: int) -> None:
     found = candidates(*said, hidden=[3], topics={1: 0.5, 2: 0.1})
-    whole, few = rank(found, "", 99).choices, rank(found, "", limit).choices
+    whole, few = (rank(found, "", most, hidden=found.hidden) for most in (99, limit))
 
     assert few == whole[:limit]
     assert len({choice.exchange for choice in whole}) == len(whole)

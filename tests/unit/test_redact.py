@@ -1,5 +1,6 @@
 """A pasted credential is masked wherever it stands; nothing else is touched."""
 
+import time
 from typing import Any
 
 import pytest
@@ -84,6 +85,38 @@ def test_harmless_text_stays(text: str) -> None:
 )
 def test_strict_also_masks_cards_and_long_random_strings(text: str, expected: str) -> None:
     assert redact(text, "strict") == expected
+
+
+@pytest.mark.parametrize("glue", ["my-", "auth_", "x", "sk-live-and-eyJ-"])
+def test_a_token_glued_to_other_words_is_masked_with_them(glue: str) -> None:
+    token = "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK"
+
+    assert redact(f"use {glue}{token}, {token}", "credentials") == "use [masked: token], [masked: token]"
+
+
+def cpu_seconds(text: str) -> float:
+    """Return the least processor time of three maskings."""
+    found = []
+    for _ in range(3):
+        begun = time.thread_time()
+        redact(text, "strict")
+        found.append(time.thread_time() - begun)
+    return min(found)
+
+
+@pytest.mark.parametrize("glue", ["", "-", ".", " "])
+@pytest.mark.parametrize("part", [0.3, 0.9, 1])
+@pytest.mark.parametrize(
+    "secret", dict.fromkeys([*(secret for secret, _ in SHAPES), "eyJaaaaaaaa", "4111-1111", "+aB3"])
+)
+def test_beginnings_of_a_secret_repeated_take_no_more_than_their_length(
+    secret: str, part: float, glue: str
+) -> None:
+    """Eight times the text may take thirty times as long, which leaves room for noise; the square would be sixty-four."""
+    unit = secret[: max(4, int(len(secret) * part))] + glue
+    text = unit * (12_000 // len(unit))
+
+    assert cpu_seconds(8 * text) < 30 * max(cpu_seconds(text), 0.0005)
 
 
 @given(text=st.text(st.characters(), max_size=60), policy=st.sampled_from(["credentials", "strict"]))

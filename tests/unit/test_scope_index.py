@@ -155,6 +155,18 @@ def test_topics_move_hide_return_and_go(log: Log, index: ScopeIndex) -> None:
     assert log.asked == [None, [], [], []]
 
 
+def test_a_topic_without_a_sum_of_this_embedder_is_no_neighbour(log: Log, index: ScopeIndex) -> None:
+    log.say(1, "violin")
+    log.put(1, np.zeros(0, np.float32))
+    log.put(2, unit(3))
+    index.catch_up(ANA, log)
+    assert index.search(unit(3)[None], term_ids("")).topics == {2: 1.0}
+
+    log.put(2, np.zeros(0, np.float32))
+    index.catch_up(ANA, log)
+    assert index.search(unit(3)[None], term_ids("")).topics == {}
+
+
 def test_what_was_taken_away_is_rebuilt_and_an_older_view_changes_nothing(
     log: Log, index: ScopeIndex
 ) -> None:

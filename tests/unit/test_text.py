@@ -1,10 +1,16 @@
 """Words out of text, in any language, without ever failing."""
 
+import random
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from halo_server import text as text_module
 from halo_server.text import asks, content_words, count_words, phrases, sentences, term_ids, tokens
 
 any_text = st.text(st.characters(), max_size=80)
@@ -27,6 +33,30 @@ def test_search_terms_are_stems_of_words_and_characters_with_their_pairs(
     text: str, expected: list[str]
 ) -> None:
     assert list(tokens(text)) == expected
+
+
+@pytest.fixture
+def hurried() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_many_threads_find_the_stems_that_one_finds() -> None:
+    chance = random.Random(7)
+    endings = ("ization", "fulness", "ational", "ingly", "ies", "ement", "ously", "s", "ости", "ами")
+    words = ["".join(chance.choices("abcdeilnorst", k=6)) + chance.choice(endings) for _ in range(3000)]
+    text_module._stem.cache_clear()
+    expected = [list(tokens(word)) for word in words]
+    text_module._stem.cache_clear()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: [list(tokens(word)) for word in words], range(8)))
+
+    assert all(one == expected for one in found)
 
 
 def test_term_ids_are_the_same_in_every_process() -> None:

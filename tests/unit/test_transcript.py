@@ -83,6 +83,13 @@ anything = st.recursive(
         ({"role": "user", "content": {"text": "hello"}}, "user", "hello"),
         ({"role": "user", "content": {"parts": [{"text": "hello"}]}}, "user", "hello"),
         ({"role": "user", "content": f"look {PNG} here"}, "user", "look  here"),
+        ({"role": "user", "content": [{"type": "text", "text": "a", "image_url": None}]}, "user", "a"),
+        ({"role": "user", "parts": [{"text": "a", "inlineData": {"data": "QUJD"}}]}, "user", "a"),
+        (
+            {"role": "assistant", "content": "a", "function_call": {"name": "halo_retrieve_memory"}},
+            "assistant",
+            "a",
+        ),
         ({"choices": [{"message": {"content": "hello"}}]}, "assistant", "hello"),
         ({"candidates": [{"content": {"parts": [{"text": "hello"}]}}]}, "assistant", "hello"),
         ({"choices": []}, "user", ""),
@@ -148,8 +155,44 @@ def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: st
             },
             {
                 "role": "user",
-                "content": [{"type": "image", "omitted": True, "bytes": 36}, "x", "y [image/png omitted]"],
+                "content": [{"type": "image", "omitted": True, "bytes": 30}, "x", "y [image/png omitted]"],
             },
+        ),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}]},
+            {"role": "user", "content": [{"type": "image", "omitted": True, "bytes": 9}]},
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_image", "image_url": None}]},
+            {"role": "user", "content": [{"type": "image", "omitted": True, "bytes": 0}]},
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "a", "image_url": None}]},
+            {"role": "user", "content": [{"type": "text", "text": "a", "image_url": None}]},
+        ),
+        (
+            {"role": "user", "parts": [{"text": "a", "inlineData": {"data": "QUJD"}}]},
+            {"role": "user", "parts": [{"type": "file", "omitted": True, "bytes": 3, "text": "a"}]},
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": "I look it up.",
+                "function_call": {"name": "halo_retrieve_memory", "arguments": "{}"},
+            },
+            {
+                "role": "assistant",
+                "content": "I look it up.",
+                "function_call": {"name": "halo_retrieve_memory", "arguments": "{}"},
+            },
+        ),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "halo_retrieve_memory"}},
+            {"role": "assistant", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {"role": "function", "name": "halo_retrieve_memory", "content": "recalled"},
+            {"role": "tool", "content": None, "omitted": "recalled memory"},
         ),
         (
             {"role": "user", "parts": [{"inlineData": {"mimeType": "a", "data": "QUJD"}}]},
@@ -185,7 +228,10 @@ def test_speaker_and_time_are_read_where_they_are_named() -> None:
         speaker="Mia",
         occurred_at=1_700_000_000_000,
     )
-    assert read_message({"text": "hi", "timestamp": "soon", "created_at": 5}).occurred_at == 5000
+    assert (
+        read_message({"text": "hi", "timestamp": "soon", "created_at": 1e9}).occurred_at == 1_000_000_000_000
+    )
+    assert read_message({"text": "hi", "at": 5}).occurred_at is None
     assert read_message({"text": "hi", "name": " "}).speaker is None
 
 
@@ -207,6 +253,14 @@ def test_any_object_is_a_message_and_reading_what_was_kept_reads_it_again(raw: A
     assert message.role in ("user", "assistant", "system", "tool")
     assert message.spoken == (bool(message.text.strip()) and message.role in ("user", "assistant"))
     assert (again.text, again.spoken) == (message.text, message.spoken)
+
+
+@pytest.mark.parametrize("url", [PNG, "data:;base64,QUJD"])
+def test_words_beside_binary_data_are_read_the_same_from_what_was_kept(url: str) -> None:
+    for content in (f"red {url} car", [{"type": "text", "text": f"red {url} car"}], [f"red {url} car"]):
+        message = read_message({"role": "user", "content": content})
+        assert message.text == read_message(dict(message.raw)).text == "red  car"
+        assert "QUJD" not in repr(message.raw)
 
 
 @pytest.mark.parametrize("key", ["messages", "contents", "input", "history", "conversation"])
@@ -233,6 +287,25 @@ def test_the_answer_is_the_one_given_else_the_trailing_one() -> None:
 
 
 @pytest.mark.parametrize(
+    "ending",
+    [
+        {"role": "assistant", "content": "ho"},
+        {"role": "model", "parts": [{"text": " ho "}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "ho"}], "id": "m1"},
+        {"choices": [{"message": {"role": "assistant", "content": "ho"}}]},
+    ],
+)
+def test_an_answer_that_also_ends_the_messages_is_no_part_of_the_request(ending: Any) -> None:
+    asked, answered = read_message("hi"), read_message({"role": "assistant", "content": "ho"})
+    repeated = read_message(ending)
+
+    assert split_response((asked, repeated), answered) == ((asked,), answered)
+    assert split_response((asked, repeated, asked), answered) == ((asked, repeated, asked), answered)
+    other = read_message({"role": "assistant", "content": "no"})
+    assert split_response((asked, repeated), other) == ((asked, repeated), other)
+
+
+@pytest.mark.parametrize(
     ("session", "query"),
     [
         ({"messages": ["first", "second", {"role": "assistant", "content": "answer"}]}, "second"),
@@ -255,7 +328,11 @@ def test_the_question_is_the_newest_thing_somebody_said(session: Any, query: str
         (1_700_000_000, 1_700_000_000_000),
         (1_700_000_000.5, 1_700_000_000_500),
         (1_700_000_000_000, 1_700_000_000_000),
-        (0, 0),
+        (100_000_000, 100_000_000_000),
+        (99_999_999, None),
+        (99_999_999_999, None),
+        (100_000_000_000, 100_000_000_000),
+        (0, None),
         ("1969-12-31T23:59:59Z", None),
         ("10000-01-01", None),
         ("yesterday", None),

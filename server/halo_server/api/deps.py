@@ -33,6 +33,11 @@ __all__ = [
 ]
 
 
+_LONG = (
+    64 * 1024
+)  # bytes of a body from which it is parsed beside the event loop: 8 MiB take most of a second
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The use cases, built once by the composition root."""
@@ -68,13 +73,24 @@ async def caller_of(request: Request) -> Grant:
     return await run_in_threadpool(_services(request).access.grant, key.strip())
 
 
-def _body(max_bytes: Callable[[Settings], int]) -> Callable[..., Awaitable[Body]]:
+def _small(settings: Settings) -> Limits:
+    nodes = settings.max_json_nodes
+    return Limits(settings.max_body_bytes, settings.max_json_depth, nodes, settings.body_deadline_s)
+
+
+def _capture(settings: Settings) -> Limits:
+    nodes = settings.max_capture_nodes
+    return Limits(settings.max_capture_bytes, settings.max_json_depth, nodes, settings.body_deadline_s)
+
+
+def _body(limits_of: Callable[[Settings], Limits]) -> Callable[..., Awaitable[Body]]:
     async def body(request: Request, _grant: Annotated[Grant, Depends(caller_of)]) -> Body:
         # The caller comes first: a body from nobody is not read.
-        settings = _services(request).settings
-        nodes = (settings.max_json_depth, settings.max_json_nodes)
-        limits = Limits(max_bytes(settings), *nodes, settings.body_deadline_s)
-        return parse(await read(request, limits), limits)
+        limits = limits_of(_services(request).settings)
+        data = await read(request, limits)
+        if len(data) < _LONG:
+            return parse(data, limits)
+        return await run_in_threadpool(parse, data, limits)
 
     return body
 
@@ -82,8 +98,8 @@ def _body(max_bytes: Callable[[Settings], int]) -> Callable[..., Awaitable[Body]
 Caller = Annotated[Grant, Depends(caller_of)]
 Use = Annotated[Services, Depends(_services)]
 RequestId = Annotated[str, Depends(_request_id)]
-SmallBody = Annotated[Body, Depends(_body(lambda settings: settings.max_body_bytes))]
-CaptureBody = Annotated[Body, Depends(_body(lambda settings: settings.max_capture_bytes))]
+SmallBody = Annotated[Body, Depends(_body(_small))]
+CaptureBody = Annotated[Body, Depends(_body(_capture))]
 
 
 def admin(caller: Grant) -> None:

@@ -12,7 +12,10 @@ from halo_server.domain import NewId
 from halo_server.errors import InvalidRequest
 from halo_server.log import get_logger
 
-__all__ = ["Edge", "path_key"]
+__all__ = ["METHODS", "Edge", "path_key"]
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
+"""The methods there are. Source: RFC 9110, section 9; RFC 5789."""
 
 _log = get_logger()
 _OWN_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -95,13 +98,15 @@ class Edge:
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "(none)")
-        self._requests.labels(route, scope["method"], status).inc()
+        # A client may write any word as its method; each would be a series that is kept for good.
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._requests.labels(route, method, status).inc()
         self._seconds.labels(route).observe(seconds)
         # The route's pattern, never the path or query: keys and questions are what users said.
         _log.info(
             "answered",
             route=route,
-            method=scope["method"],
+            method=method,
             status=status,
             ms=round(seconds * 1000, 1),
             request_id=scope["state"]["request_id"],

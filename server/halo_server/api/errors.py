@@ -9,8 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from halo_server.api.edge import METHODS
 from halo_server.errors import HaloError, Internal, InvalidRequest, MethodNotAllowed, NotFound
 from halo_server.log import get_logger
 
@@ -51,8 +53,20 @@ def _http_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException) or error.status_code != 405:
         return render(NotFound(), _request_id(request))
     answer = render(MethodNotAllowed(), _request_id(request))
-    answer.headers.update(error.headers or {})  # `Allow`, which RFC 9110 asks for
+    answer.headers["Allow"] = ", ".join(_methods(request))  # RFC 9110, 15.5.6
     return answer
+
+
+def _methods(request: Request) -> list[str]:
+    """Return every method the path takes; the framework names those of the first route that has the path."""
+    return [
+        method
+        for method in METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
 
 
 def _validation_error(request: Request, error: Exception) -> Response:

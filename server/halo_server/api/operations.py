@@ -41,7 +41,7 @@ def readyz(use: Use) -> Response:
     response_class=PlainTextResponse,
     responses={
         status: {"content": {"application/json": {"schema": ErrorAnswer.model_json_schema(by_alias=True)}}}
-        for status in (401, 403)
+        for status in (401, 403, 500, 503)
     },
 )
 async def metrics(request: Request, use: Use) -> Response:

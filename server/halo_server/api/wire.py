@@ -23,6 +23,7 @@ from halo_server.errors import InvalidRequest
 from halo_server.transcript import read_time
 
 __all__ = [
+    "MOST_QUERY_CHARS",
     "CaptureAnswer",
     "CaptureRequest",
     "DeleteAnswer",
@@ -45,11 +46,12 @@ __all__ = [
 ]
 
 MOST_ENTRIES = 50
-_MOST_QUERY_CHARS = 32_768
+MOST_QUERY_CHARS = 32_768
 
 
 class _Wire(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", strict=True)
+    # By the seed's spelling alone: a second one for each field would pass the guards of `body.py`, which know the first.
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True)
 
 
 Model = TypeVar("Model", bound=_Wire)
@@ -88,6 +90,10 @@ def _end_user_key(value: JSON) -> str:
     return _as_value_error(value, "endUserKey")
 
 
+def _optional_end_user_key(value: JSON) -> str | None:
+    return None if value is None else _end_user_key(value)
+
+
 def _as_value_error(value: JSON, name: str) -> str:
     try:
         return identifier(value, name)
@@ -111,8 +117,10 @@ def _time(value: JSON) -> Instant | None:
 
 
 _KEY_SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 160})
+_OPTIONAL_KEY_SCHEMA = WithJsonSchema({"type": ["string", "null"], "minLength": 1, "maxLength": 160})
 ProjectKey = Annotated[Any, BeforeValidator(_project_key), _KEY_SCHEMA]
 EndUserKey = Annotated[Any, BeforeValidator(_end_user_key), _KEY_SCHEMA]
+OptionalEndUserKey = Annotated[Any, BeforeValidator(_optional_end_user_key), _OPTIONAL_KEY_SCHEMA]
 _LIMIT_SCHEMA = {
     "type": ["number", "null"],
     "minimum": 1,
@@ -123,7 +131,7 @@ _LIMIT_SCHEMA = {
 Limit = Annotated[Any, BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)]
 Session = Annotated[dict[str, JSON], BeforeValidator(_session)]
 Time = Annotated[Any, BeforeValidator(_time), WithJsonSchema({"type": ["string", "number", "null"]})]
-QueryText = Annotated[str, Field(max_length=_MOST_QUERY_CHARS)]
+QueryText = Annotated[str, Field(max_length=MOST_QUERY_CHARS)]
 
 
 def _topic_keys(value: list[str] | None) -> list[str] | None:
@@ -183,7 +191,7 @@ class DeleteRequest(_Wire):
 
     project_key: ProjectKey
     target: Literal["project", "scope", "user", "topic", "raw"]
-    end_user_key: EndUserKey = None
+    end_user_key: OptionalEndUserKey = None
     topic_key: str | None = Field(default=None, max_length=200)
     topic_id: str | None = Field(default=None, max_length=200)
     raw_entry_id: str | None = Field(default=None, max_length=200)
@@ -267,10 +275,11 @@ class CaptureAnswer(_Wire):
 
     captured: bool
     request_id: str
-    raw_entry_id: str
+    raw_entry_id: str | None
     topic_keys: list[str]
     index: Literal["ready", "pending"]
     duplicate: bool | None = None
+    forgotten: bool | None = Field(default=None, description="It was deleted before; nothing is stored.")
     sanitized: int | None = None
     truncated_history: bool | None = None
     degraded: list[str] | None = None
@@ -324,7 +333,7 @@ class TopicList(_Wire):
 
 
 class RawList(_Wire):
-    """An end user's exchanges, newest first."""
+    """An end user's exchanges, newest first. A page whose entries are long may hold fewer than its limit."""
 
     raw_entries: list[RawEntry]
     next_cursor: str | None

@@ -137,7 +137,7 @@ class ScopeIndex:
     def _put_topics(self, topics: Sequence[Topic]) -> None:
         self._hidden -= {topic.row for topic in topics}
         self._hidden |= {topic.row for topic in topics if not topic.enabled}
-        live = [topic for topic in topics if topic.enabled and topic.exchanges]
+        live = [t for t in topics if t.enabled and t.exchanges and t.vector_sum.shape == (self._dim,)]
         self._topics |= {topic.row for topic in live}
         sums = [topic.vector_sum / (np.linalg.norm(topic.vector_sum) or 1.0) for topic in live]
         self._add_vectors(np.array([_TOPIC + topic.row for topic in live]), sums)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from halo_server import clustering, threads
 from halo_server.domain import Added, Clock, Message, NewId, Receipt, Scope, Submission
 from halo_server.embedders.base import Embedder
 from halo_server.errors import IdempotencyKeyReused, InvalidRequest, Unavailable
+from halo_server.services.overview import renew_summary
 from halo_server.store.store import NewExchange, Store, Transaction
 from halo_server.text import asks, count_words, term_ids
 from halo_server.threads import Place
@@ -25,17 +25,28 @@ from halo_server.threads import Place
 __all__ = ["Capture"]
 
 _ATTEMPTS = 3
-_SUMMARISED_TOPICS = 12  # the overall summary holds fewer sentences than this
 
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """A submission as messages in a row, the response last, with their digests."""
+    """A submission as messages in a row, the response last.
+
+    Attributes:
+        said: Places of the messages that somebody said; the others do not count in recognising a history.
+        digests, paths: Of every message; see `threads`.
+    """
 
     messages: tuple[Message, ...]
+    said: tuple[int, ...]
     digests: tuple[bytes, ...]
     paths: tuple[bytes, ...]
     fingerprint: bytes
+
+    def after(self, known: int) -> tuple[int, int]:
+        """Return the place after the first `known` messages said, and how many follow there that nobody said."""
+        at = self.said[known - 1] + 1 if known else 0
+        following = next((place for place in self.said if place >= at), len(self.messages))
+        return at, following - at
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,7 @@ class _Draft:
 
     start: int
     added: tuple[Added, ...]
+    gist: clustering.Gist
     topic_row: int | None
 
 
@@ -73,6 +85,8 @@ class Capture:
 
     def __call__(self, scope: Scope, submission: Submission, idempotency_key: str | None = None) -> Receipt:
         """Store the exchange and return its receipt; for a retry, the receipt of the first time, marked `duplicate`.
+
+        What was forgotten is not stored again by a retry or by a history sent again: its receipt says `forgotten`.
 
         Raises:
             InvalidRequest: There is nothing to store.
@@ -107,7 +121,8 @@ class Capture:
             digests, lambda before, digest: threads.path(self.secret, before, digest), initial=b""
         )
         body = [[dict(message.raw) for message in messages], len(answered), dict(submission.state)]
-        return _Thread(messages, digests, tuple(paths)[1:], threads.fingerprint(self.secret, body))
+        said = tuple(at for at, message in enumerate(messages) if message.spoken)
+        return _Thread(messages, said, digests, tuple(paths)[1:], threads.fingerprint(self.secret, body))
 
     # -- what is new ---------------------------------------------------------------------------------------------
 
@@ -123,14 +138,15 @@ class Capture:
         known, last = self._known(tx, scope, submission, thread)
         if last and known == len(thread.messages):  # a whole history sent again is itself, whatever its key
             ended = tx.ending_at(scope, last)
-            if ended:
-                return self._receipt(tx, scope, submission, ended, duplicate=True)
+            if ended or _heard(tx, scope, last)[0].erased:
+                return self._receipt(tx, scope, submission, ended or "", duplicate=True)
+        # An answer given anew repeats its question, so that each exchange can be read alone.
         turn = _newest_turn(submission.messages)
-        while (
-            last and known > turn
-        ):  # an answer given anew repeats its question, so that each exchange can be read alone
-            known, last = known - 1, tx.place(scope, last.parent_id) if last.parent_id else None
-        return _Plan(known if last else 0, last)
+        repeated_messages = sum(message.spoken for message in thread.messages[turn:known])
+        while last and repeated_messages:
+            repeated_messages -= last.spoken
+            last = tx.place(scope, last.parent_id) if last.parent_id else None
+        return _Plan(min(known, turn) if last else 0, last)
 
     def _repeated(
         self, tx: Transaction, scope: Scope, submission: Submission, thread: _Thread, key: str | None
@@ -152,15 +168,25 @@ class Capture:
     def _known(
         self, tx: Transaction, scope: Scope, submission: Submission, thread: _Thread
     ) -> tuple[int, Place | None]:
-        """Return how many messages are stored already, and the last of them."""
-        last = tx.deepest(scope, thread.paths)
-        known = thread.paths.index(last.path) + 1 if last else 0
-        if known < _newest_turn(submission.messages):
+        """Return where the unknown part begins, and the last message that is stored already."""
+        paths = [thread.paths[at] for at in thread.said]
+        last = tx.deepest(scope, paths)
+        known = paths.index(last.path) + 1 if last else 0
+        if known < sum(
+            message.spoken for message in submission.messages[: _newest_turn(submission.messages)]
+        ):
             # Cut at the front, or edited; its first message may begin another thread by chance ("Hi").
-            longest, end = threads.overlay(thread.digests, tx.alike(scope, thread.digests))
+            digests = [thread.digests[at] for at in thread.said]
+            longest, end = threads.overlay(digests, tx.alike(scope, digests))
             if longest > known:
-                return longest, end
-        return known, last
+                known, last = longest, end
+        if last is None:
+            return 0, None
+        # What was stored behind it unsaid is known as far as as much was sent there.
+        heard = _heard(tx, scope, last)
+        at, unsaid = thread.after(known)
+        repeated = min(unsaid, len(heard) - 1)
+        return at + repeated, heard[repeated]
 
     # -- what is derived -----------------------------------------------------------------------------------------
 
@@ -176,8 +202,9 @@ class Capture:
             lambda tx: (*tx.topic_vectors(scope), tx.topic_at(scope, plan.parent) if plan.parent else None)
         )
         here = rows.index(current) if current in rows else None
-        place = clustering.nearest(self._direction(added), sums, sizes, here)
-        return _Draft(plan.start, added, None if place is None else rows[place])
+        gist = self._gist(added)
+        place = clustering.nearest(gist.vector, sums, sizes, here)
+        return _Draft(plan.start, added, gist, None if place is None else rows[place])
 
     def _derive(self, message: Message, digest: bytes, vector: npt.NDArray[np.float32] | None) -> Added:
         text = message.text if message.spoken else ""
@@ -186,8 +213,9 @@ class Capture:
         kept = vector if usable else None
         return Added(message, digest, b"", kept, term_ids(_indexed(message)), count_words(text), asks(text))
 
-    def _direction(self, added: Sequence[Added]) -> npt.NDArray[np.float32]:
-        return clustering.exchange_vector([one.vector for one in added], self.embedder.dim)
+    def _gist(self, added: Sequence[Added]) -> clustering.Gist:
+        direction = clustering.exchange_vector([one.vector for one in added], self.embedder.dim)
+        return clustering.gist([one.message for one in added], direction)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -208,14 +236,15 @@ class Capture:
             return plan
         added = self._placed(draft.added[plan.start - draft.start :], plan.parent)
         exchange_id = self.new_id()
-        topic_row = self._put_topic(tx, scope, draft.topic_row, exchange_id, added, now)
+        gist = draft.gist if plan.start == draft.start else self._gist(added)
+        topic_row = self._put_topic(tx, scope, draft.topic_row, exchange_id, gist, now)
         times = [one.message.occurred_at for one in added if one.message.occurred_at is not None]
         new = NewExchange(
             id=exchange_id,
             parent=plan.parent,
             added=added,
             has_response=submission.response is not None,
-            sent=len(submission.messages),
+            sent=sum(message.spoken for message in submission.messages),
             state=submission.state,
             fingerprint=thread.fingerprint,
             topic_row=topic_row,
@@ -225,7 +254,7 @@ class Capture:
         tx.add_exchange(scope, new)
         if key is not None:
             tx.remember_key(scope, key, thread.fingerprint, exchange_id, now)
-        tx.put_summary(scope, clustering.overall(tx.largest_topics(scope, _SUMMARISED_TOPICS)))
+        renew_summary(tx, scope)
         return self._receipt(tx, scope, submission, exchange_id, duplicate=False)
 
     def _placed(self, added: Sequence[Added], parent: Place | None) -> list[Added]:
@@ -242,23 +271,38 @@ class Capture:
         scope: Scope,
         row: int | None,
         exchange_id: str,
-        added: Sequence[Added],
+        gist: clustering.Gist,
         now: int,
     ) -> int:
-        said = [one.message for one in added if one.message.spoken]
-        vector = self._direction(added)
         existing = tx.topics_by_row(scope, [row]) if row else []
+        if not existing and not gist.vector.any():  # nothing was said that could name or place it
+            existing = tx.topics(scope, [clustering.UNNAMED])
         if existing:
-            return tx.put_topic(scope, clustering.joined(existing[0], exchange_id, said, vector, now))
-        topic = clustering.opened(self.new_id(), exchange_id, said, vector, set(tx.topic_keys(scope)), now)
+            return tx.put_topic(scope, clustering.joined(existing[0], exchange_id, gist, now))
+        topic = clustering.opened(self.new_id(), exchange_id, gist, set(tx.topic_keys(scope)), now)
         return tx.put_topic(scope, topic)
 
     def _receipt(
         self, tx: Transaction, scope: Scope, submission: Submission, exchange_id: str, *, duplicate: bool
     ) -> Receipt:
         key = tx.topic_key_of(scope, exchange_id)
-        counted: dict[str, Any] = {"sanitized": submission.sanitized, "truncated": submission.truncated}
-        return Receipt(exchange_id, (key,) if key else (), duplicate=duplicate, **counted)
+        if key is None:  # it was forgotten since: sent again, it stays so
+            return Receipt("", (), forgotten=True)
+        return Receipt(
+            exchange_id,
+            (key,),
+            duplicate=duplicate,
+            sanitized=submission.sanitized,
+            truncated=submission.truncated,
+        )
+
+
+def _heard(tx: Transaction, scope: Scope, last: Place) -> list[Place]:
+    """Return the newest message said up to `last`, and after it those up to `last` that nobody said."""
+    places = [last]
+    while not places[0].spoken and places[0].parent_id:
+        places.insert(0, tx.place(scope, places[0].parent_id))
+    return places
 
 
 def _newest_turn(messages: Sequence[Message]) -> int:

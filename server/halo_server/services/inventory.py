@@ -33,6 +33,10 @@ class Inventory:
         """Return at most `limit` projects whose key comes after `after`, in order."""
         return self.store.read(lambda tx: tx.projects(after=after, limit=limit))
 
+    def find_project(self, key: str) -> Project | None:
+        """Return the project, or None if there is none of that key."""
+        return self.store.read(lambda tx: tx.project(key))
+
     def project(self, key: str) -> tuple[Project, Counts]:
         """Return the project and how much it holds.
 

@@ -1,12 +1,11 @@
 """Forget: an exchange, a topic, an end user or a project leaves the store with everything derived from it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from halo_server import clustering
-from halo_server.domain import JSON, Clock, Counts, Exchange, NewId, Scope, Topic
-from halo_server.embedders.base import Embedder
+from halo_server.domain import Clock, Counts, NewId, Scope, Topic
 from halo_server.errors import NotFound, ProjectNotFound
+from halo_server.services.overview import renew_summary
 from halo_server.services.vectors import QueryVectors
 from halo_server.store.store import Store, Transaction
 from halo_server.transcript import read_message
@@ -14,15 +13,18 @@ from halo_server.transcript import read_message
 __all__ = ["Forget"]
 
 _UNSORTED = "unsorted"
-_SUMMARISED_TOPICS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Erases; unreachable for every request that begins after it returns. Each call is one transaction."""
+    """Erases; unreachable for every request that begins after it returns. Each call is one transaction.
+
+    Args:
+        dim: Width of the vectors.
+    """
 
     store: Store
-    embedder: Embedder
+    dim: int
     vectors: QueryVectors
     clock: Clock
     new_id: NewId
@@ -79,24 +81,20 @@ class Forget:
         exchange = tx.exchange(scope, exchange_id)
         if exchange is None:
             raise NotFound
+        said = [read_message(dict(raw)) for raw in (*exchange.request, exchange.response) if raw is not None]
+        direction = clustering.exchange_vector(tx.vectors_of(scope, exchange_id), self.dim)
+        gone = clustering.gist(said, direction)
         counts = tx.erase_exchange(scope, exchange_id)
         topics = tx.topics(scope, [exchange.topic_key])
         for topic in topics:
-            left = self._without(topic, exchange)
+            left = clustering.without(topic, exchange_id, gone, set(tx.topic_keys(scope)))
             if left.exchanges:
                 tx.put_topic(scope, left)
             else:
                 tx.erase_topic(scope, topic.row)
                 counts = replace(counts, topics=counts.topics + 1)
-        self._summarise(tx, scope)
+        renew_summary(tx, scope)
         return counts
-
-    def _without(self, topic: Topic, exchange: Exchange) -> Topic:
-        said = [read_message(dict(raw)) for raw in (*exchange.request, *_present(exchange.response))]
-        spoken = [message for message in said if message.spoken]
-        rows = self.embedder.encode([message.text for message in spoken])
-        vector = clustering.exchange_vector(list(rows), self.embedder.dim)
-        return clustering.without(topic, exchange.id, spoken, vector)
 
     def _topic(self, tx: Transaction, scope: Scope, key: str, *, include_raw: bool) -> Counts:
         tx.lock(scope)
@@ -113,29 +111,17 @@ class Forget:
         elif topic.exchanges:
             tx.move_exchanges(scope, from_row=topic.row, to_row=self._unsorted(tx, scope, topic))
         tx.erase_topic(scope, topic.row)
-        self._summarise(tx, scope)
+        renew_summary(tx, scope)
         return counts
 
     def _unsorted(self, tx: Transaction, scope: Scope, topic: Topic) -> int:
         """Return the row of the topic that keeps exchanges whose own topic was erased; it takes over this one's."""
         kept = next(iter(tx.topics(scope, [_UNSORTED])), None)
         if kept and kept.row != topic.row:
-            together = replace(
-                kept,
-                exchanges=kept.exchanges + topic.exchanges,
-                vector_sum=kept.vector_sum + topic.vector_sum,
-            )
-            return tx.put_topic(scope, together)
+            return tx.put_topic(scope, clustering.merged(kept, topic))
         unsorted = replace(
             topic, id=self.new_id(), key=_UNSORTED, label=_UNSORTED, aliases=(), summary=(), terms={}
         )
         if kept:  # the topic being erased is itself called so
             tx.put_topic(scope, replace(topic, key=f"{_UNSORTED}_{topic.id}"))
         return tx.put_topic(scope, replace(unsorted, row=0, updated_at=self.clock(), enabled=True))
-
-    def _summarise(self, tx: Transaction, scope: Scope) -> None:
-        tx.put_summary(scope, clustering.overall(tx.largest_topics(scope, _SUMMARISED_TOPICS)))
-
-
-def _present(raw: Mapping[str, JSON] | None) -> tuple[Mapping[str, JSON], ...]:
-    return () if raw is None else (raw,)

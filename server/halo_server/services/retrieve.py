@@ -32,17 +32,19 @@ class Retrieve:
         Raises:
             Unavailable: As the store.
         """
-        return self.store.read(lambda tx: self._retrieve(tx, scope, question))
-
-    def _retrieve(self, tx: Transaction, scope: Scope, question: Question) -> Retrieved:
         if not question.text.strip():
-            return self._newest(tx, scope, question)
-        index = self.indexes.open(scope, tx)
-        candidates = index.search(self._vector(question.text, index.speakers), term_ids(question.text))
+            return self.store.read(lambda tx: self._newest(tx, scope, question))
+        # The names that are not part of the question are known to the index; embedding is slow and waits for no moment.
+        speakers = self.store.read(lambda tx: self.indexes.open(scope, tx).speakers)
+        vector = self.vectors(ranking.bare_query(question.text, speakers) or question.text)
+        return self.store.read(lambda tx: self._best(tx, scope, question, vector if vector.any() else None))
+
+    def _best(self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None) -> Retrieved:
+        candidates = self.indexes.open(scope, tx).search(vector, term_ids(question.text))
         hidden = self._hidden(tx, scope, question, candidates)
         wanted = question.offset + question.limit + 1
-        choices = ranking.rank(candidates, question.text, wanted, hidden=hidden).choices[question.offset :]
-        chosen = choices[: question.limit]
+        ranked = ranking.rank(candidates, question.text, wanted, hidden=hidden)[question.offset :]
+        chosen = ranked[: question.limit]
         scores = {choice.exchange: choice.score for choice in chosen}
         loaded = tx.exchanges(scope, [choice.exchange for choice in chosen])
         exchanges = tuple(replace(exchange, score=round(scores[exchange.seq], 4)) for exchange in loaded)
@@ -51,11 +53,7 @@ class Retrieve:
         near = max((choice.similarity or 0.0 for choice in chosen), default=0.0)
         shared = _shared(question.text, candidates, exchanges)
         reason = ranking.explain([topic.label for topic in topics], shared, asked=True, close=near >= _CLOSE)
-        return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(choices) > question.limit)
-
-    def _vector(self, text: str, speakers: Sequence[str]) -> Vectors | None:
-        vector = self.vectors(ranking.bare_query(text, speakers) or text)
-        return vector if vector.any() else None
+        return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(ranked) > question.limit)
 
     def _hidden(
         self, tx: Transaction, scope: Scope, question: Question, candidates: Candidates

@@ -6,7 +6,7 @@ from collections import OrderedDict
 import numpy as np
 
 from halo_server.domain import Vectors
-from halo_server.embedders.base import Embedder
+from halo_server.embedders.base import MAX_CHARS, Embedder
 
 __all__ = ["QueryVectors"]
 
@@ -26,6 +26,7 @@ class QueryVectors:
 
     def __call__(self, text: str) -> Vectors:
         """Return the vector of `text`, shape (1, dim); zeros when the embedder gave nothing usable."""
+        text = text[:MAX_CHARS]  # the embedder reads no further
         with self._lock:
             kept = self._kept.get(text)
             if kept is not None:

@@ -138,6 +138,13 @@ class Transaction:
     connection: Connection
     embedder: str
 
+    def first_embedder(self) -> str:
+        """Return the id of the embedder this database was first written with: this one, if it is new."""
+        self._insert_once(t.meta, {"key": "embedder", "value": self.embedder.encode()})
+        return bytes(
+            self.connection.scalars(select(t.meta.c.value).where(t.meta.c.key == "embedder")).one()
+        ).decode()
+
     # -- meta, projects, keys ------------------------------------------------------------------------------------
 
     def secret(self, name: str) -> bytes:
@@ -275,9 +282,11 @@ class Transaction:
         return (row.id, bytes(row.fingerprint), row.recorded_at) if row else None
 
     def ending_at(self, scope: Scope, place: Place) -> str | None:
-        """Return the id of the exchange whose last message stands at `place`, or None."""
-        here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.head_id == place.id)
-        return self.connection.scalars(select(t.exchanges.c.id).where(here)).first()
+        """Return the id of the newest exchange that ends with all that was said up to `place`, or None."""
+        joined = t.exchanges.join(t.messages, t.messages.c.id == t.exchanges.c.head_id)
+        here = and_(t.messages.c.scope_id == scope.id, t.messages.c.path == place.path)
+        newest = select(t.exchanges.c.id).select_from(joined).where(here).order_by(t.exchanges.c.seq.desc())
+        return self.connection.scalars(newest.limit(1)).first()
 
     def topic_key_of(self, scope: Scope, exchange_id: str) -> str | None:
         """Return the key of the exchange's topic, or None when it has none."""
@@ -318,7 +327,8 @@ class Transaction:
             "exchange_seq": seq,
             "digest": added.digest,
             "path": added.path,
-            "depth": parent.depth + 1 if parent else 0,
+            "depth": (parent.depth if parent else 0) + message.spoken,
+            "spoken": message.spoken,
             "role": message.role,
             "raw": _dump(message.raw),
             "speaker": message.speaker,
@@ -386,26 +396,26 @@ class Transaction:
 
         A message that was erased shows its role and `"erased": true` in its place.
         """
+        joined = t.exchanges.join(t.messages, t.messages.c.id == t.exchanges.c.head_id)
         here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
-        columns = (t.exchanges.c.head_id, t.exchanges.c.response_id, t.exchanges.c.sent)
-        row = self.connection.execute(select(*columns).where(here)).one_or_none()
+        columns = (t.exchanges.c.head_id, t.exchanges.c.response_id, t.exchanges.c.sent, t.messages.c.depth)
+        row = self.connection.execute(select(*columns).select_from(joined).where(here)).one_or_none()
         if row is None:
             return None
         answered = row.response_id is not None
-        chain = self._chain(row.head_id, row.sent + answered)
+        chain = self._chain(row.head_id, row.depth - row.sent - answered)
         return [_raw(message) for message in chain[: len(chain) - answered]]
 
-    def _chain(self, head_id: int | None, length: int) -> list[Row[Any]]:
-        """Return up to `length` messages ending at `head_id`, oldest first."""
-        start = select(t.messages.c.id, t.messages.c.parent_id, literal(1).label("n")).where(
-            t.messages.c.id == head_id
-        )
+    def _chain(self, head_id: int, floor: int) -> list[Row[Any]]:
+        """Return the messages up to `head_id` that are deeper than `floor`, oldest first; from 0 on the whole thread."""
+        columns = (t.messages.c.id, t.messages.c.parent_id)
+        start = select(*columns, literal(1).label("n")).where(t.messages.c.id == head_id)
         walk = start.cte("walk", recursive=True)
-        up = select(t.messages.c.id, t.messages.c.parent_id, (walk.c.n + 1).label("n"))
-        walk = walk.union_all(up.where(t.messages.c.id == walk.c.parent_id, walk.c.n < length))
+        up = select(*columns, (walk.c.n + 1).label("n")).where(t.messages.c.id == walk.c.parent_id)
+        walk = walk.union_all(up.where(t.messages.c.depth > floor) if floor > 0 else up)
         joined = t.messages.join(walk, walk.c.id == t.messages.c.id)
         found = select(t.messages.c.role, t.messages.c.raw).select_from(joined).order_by(walk.c.n.desc())
-        return list(self.connection.execute(found)) if length else []
+        return list(self.connection.execute(found))
 
     def _load(self, asked: Select[Any]) -> list[Exchange]:
         return self._with_messages(self.connection.execute(asked).all())
@@ -424,25 +434,42 @@ class Transaction:
         asked = select(t.topics).where(t.topics.c.scope_id == scope.id).order_by(t.topics.c.row)
         if keys is not None:
             asked = asked.where(t.topics.c.key.in_(list(keys)))
-        return [_topic(row) for row in self.connection.execute(asked)]
+        return [self._topic(row) for row in self.connection.execute(asked)]
+
+    def _topic(self, row: Row[Any]) -> Topic:
+        own = row.embedder == self.embedder
+        return Topic(
+            id=row.id,
+            key=row.key,
+            label=row.label,
+            aliases=tuple(orjson.loads(row.aliases)),
+            summary=tuple(Sentence(*pair) for pair in orjson.loads(row.summary)),
+            enabled=bool(row.enabled),
+            exchanges=row.exchanges,
+            vector_sum=_unpack(row.vector_sum) if own else np.zeros(0, dtype=np.float32),
+            terms=orjson.loads(row.terms),
+            updated_at=row.updated_at,
+            row=row.row,
+        )
 
     def topic_page(self, scope: Scope, *, after: int = 0, limit: int) -> list[Topic]:
         """Return topics oldest first, those whose row is after `after`."""
         here = and_(t.topics.c.scope_id == scope.id, t.topics.c.row > after)
         asked = select(t.topics).where(here).order_by(t.topics.c.row).limit(limit)
-        return [_topic(row) for row in self.connection.execute(asked)]
+        return [self._topic(row) for row in self.connection.execute(asked)]
 
     def topics_by_row(self, scope: Scope, rows: Sequence[int]) -> list[Topic]:
         """Return those of the topics that exist."""
         found: list[Topic] = []
         for part in _chunks(rows):
-            found += map(_topic, self.connection.execute(_TOPICS, {"scope_id": scope.id, "rows": part}))
+            found += map(self._topic, self.connection.execute(_TOPICS, {"scope_id": scope.id, "rows": part}))
         return found
 
     def topic_vectors(self, scope: Scope) -> tuple[list[int], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Return the rows of the scope's topics, their vector sums, shape (n, dim), and how many exchanges they hold."""
+        """Return rows, vector sums, shape (n, dim), and sizes of the scope's topics with vectors of this embedder."""
         columns = (t.topics.c.row, t.topics.c.vector_sum, t.topics.c.exchanges)
-        asked = select(*columns).where(t.topics.c.scope_id == scope.id).order_by(t.topics.c.row)
+        mine = and_(t.topics.c.scope_id == scope.id, t.topics.c.embedder == self.embedder)
+        asked = select(*columns).where(mine).order_by(t.topics.c.row)
         found = self.connection.execute(asked).all()
         packed = np.frombuffer(b"".join(row.vector_sum for row in found), dtype="<f4").astype(np.float32)
         sizes = np.array([row.exchanges for row in found], dtype=np.int64)
@@ -463,10 +490,14 @@ class Transaction:
         here = and_(t.topics.c.scope_id == scope.id, t.topics.c.enabled)
         order = (t.topics.c.exchanges.desc(), t.topics.c.updated_at.desc())
         asked = select(t.topics).where(here).order_by(*order).limit(limit)
-        return [_topic(row) for row in self.connection.execute(asked)]
+        return [self._topic(row) for row in self.connection.execute(asked)]
 
     def put_topic(self, scope: Scope, topic: Topic) -> int:
-        """Write the topic, new (`row` 0) or changed; return its row."""
+        """Write the topic, new (`row` 0) or changed; return its row.
+
+        A vector sum that is empty, since another embedder's, stays as it is.
+        """
+        own = bool(topic.vector_sum.size)
         row = {
             "id": topic.id,
             "scope_id": scope.id,
@@ -477,11 +508,13 @@ class Transaction:
             "terms": _dump(topic.terms),
             "enabled": topic.enabled,
             "exchanges": topic.exchanges,
+            "embedder": self.embedder if own else "",
             "vector_sum": _pack(topic.vector_sum),
             "updated_at": topic.updated_at,
         }
         number = topic.row
         if number:
+            row = row if own else {k: v for k, v in row.items() if k not in ("embedder", "vector_sum")}
             self.connection.execute(
                 update(t.topics).where(t.topics.c.scope_id == scope.id, t.topics.c.row == number).values(row)
             )
@@ -528,11 +561,20 @@ class Transaction:
         rows = self.connection.execute(asked.order_by(t.messages.c.id), {"embedder": self.embedder})
         return [_document(row) for row in rows]
 
+    def vectors_of(self, scope: Scope, exchange_id: str) -> list[npt.NDArray[np.float32]]:
+        """Return the vectors of the exchange's messages, of this embedder."""
+        exchanged = t.messages.join(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq)
+        joined = t.vectors.join(exchanged, t.messages.c.id == t.vectors.c.message_id)
+        here = (t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
+        found = (
+            select(t.vectors.c.data).select_from(joined).where(*here, t.vectors.c.embedder == self.embedder)
+        )
+        return [_unpack(data) for data in self.connection.scalars(found)]
+
     # -- erasure -------------------------------------------------------------------------------------------------
 
     def erase_exchange(self, scope: Scope, exchange_id: str) -> Counts:
-        """Erase the exchange and the messages it added, with everything derived from them."""
-        lock_scope(self.connection, scope.id)
+        """Erase the exchange and the messages it added, with everything derived from them; its topic is the caller's."""
         here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
         seq = self.connection.scalars(select(t.exchanges.c.seq).where(here)).one_or_none()
         if seq is None:
@@ -550,8 +592,7 @@ class Transaction:
         blanked = self.connection.execute(
             update(t.messages).where(t.messages.c.exchange_seq == seq).values(blank)
         )
-        gone = and_(t.idempotency.c.scope_id == scope.id, t.idempotency.c.exchange_id == exchange_id)
-        self.connection.execute(delete(t.idempotency).where(gone))
+        # The idempotency key stays bound to it: a late retry must not bring it back.
         self.connection.execute(delete(t.exchanges).where(t.exchanges.c.seq == seq))
         self._log(scope, "exchange", seq)
         return Counts(exchanges=1, messages=blanked.rowcount)
@@ -582,8 +623,10 @@ class Transaction:
     def erase_project(self, key: str) -> Counts:
         """Erase the project, its end users, and its keys."""
         mine = select(t.scopes.c.id).where(t.scopes.c.project == key)
+        scopes = sorted(bytes(scope_id) for scope_id in self.connection.scalars(mine))
+        for scope_id in scopes:  # in one order, so that two of us cannot wait for each other
+            lock_scope(self.connection, scope_id)
         counts = self._count(mine)
-        scopes = [bytes(scope_id) for scope_id in self.connection.scalars(mine)]
         self._erase_scopes(mine)
         for scope_id in scopes:
             self.connection.execute(insert(t.changes).values(scope_id=scope_id, kind="scope", target=0))
@@ -631,7 +674,8 @@ _PLACE = (
     t.messages.c.path,
     t.messages.c.depth,
     t.messages.c.role,
-    t.messages.c.terms.is_not(None).label("spoken"),
+    t.messages.c.spoken,
+    t.messages.c.raw.is_(None).label("erased"),
 )
 
 _SUMMARY = select(
@@ -714,8 +758,18 @@ def _unpack(data: bytes) -> npt.NDArray[np.float32]:
 
 
 def _place(row: Row[Any]) -> Place:
-    spoken = row.id if row.spoken else row.spoken_parent_id
-    return Place(row.id, row.parent_id, spoken, bytes(row.digest), bytes(row.path), row.depth, row.role)
+    return Place(
+        id=row.id,
+        parent_id=row.parent_id,
+        parent_spoken_id=row.spoken_parent_id,
+        spoken_id=row.id if row.spoken else row.spoken_parent_id,
+        digest=bytes(row.digest),
+        path=bytes(row.path),
+        depth=row.depth,
+        role=row.role,
+        spoken=bool(row.spoken),
+        erased=bool(row.erased),
+    )
 
 
 def _grant(row: Row[Any]) -> Grant:
@@ -739,22 +793,6 @@ def _exchange(row: Row[Any], said: Sequence[Row[Any]]) -> Exchange:
         state=orjson.loads(row.state),
         occurred_at=row.occurred_at,
         recorded_at=row.recorded_at,
-    )
-
-
-def _topic(row: Row[Any]) -> Topic:
-    return Topic(
-        id=row.id,
-        key=row.key,
-        label=row.label,
-        aliases=tuple(orjson.loads(row.aliases)),
-        summary=tuple(Sentence(*pair) for pair in orjson.loads(row.summary)),
-        enabled=bool(row.enabled),
-        exchanges=row.exchanges,
-        vector_sum=_unpack(row.vector_sum),
-        terms=orjson.loads(row.terms),
-        updated_at=row.updated_at,
-        row=row.row,
     )
 
 

@@ -93,9 +93,10 @@ messages = Table(
     Column("parent_id", BigInteger),  # the message before it in its thread
     Column("spoken_parent_id", BigInteger),  # the nearest one before it that somebody said
     Column("exchange_seq", BigInteger),  # the exchange that added it; null once that is erased
-    Column("digest", LargeBinary, nullable=False),  # keyed hash of role and content
-    Column("path", LargeBinary, nullable=False),  # keyed hash of it and all before it
-    Column("depth", Integer, nullable=False),
+    Column("digest", LargeBinary, nullable=False),  # keyed hash of role and words; empty: nobody said it
+    Column("path", LargeBinary, nullable=False),  # keyed hash of all that was said up to it
+    Column("depth", Integer, nullable=False),  # how many messages were said up to it
+    Column("spoken", Boolean, nullable=False),
     Column("role", Text, nullable=False),
     Column("raw", Text),  # JSON as received; null once erased
     Column("speaker", Text),
@@ -132,7 +133,9 @@ exchanges = Table(
     Column("topic_id", BigInteger),
     Column("head_id", BigInteger),  # its last message
     Column("response_id", BigInteger),  # the answer; null when it has none
-    Column("sent", Integer, nullable=False),  # how many request messages were sent, earlier ones included
+    Column(
+        "sent", Integer, nullable=False
+    ),  # how many messages said were sent with it, earlier ones included
     Column("state", Text, nullable=False),  # JSON object: what came beside the messages
     Column("fingerprint", LargeBinary, nullable=False),  # keyed hash of the request
     Column("occurred_at", BigInteger, nullable=False),
@@ -155,6 +158,7 @@ topics = Table(
     Column("terms", Text, nullable=False),  # JSON object: phrase -> count
     Column("enabled", Boolean, nullable=False),
     Column("exchanges", Integer, nullable=False),
+    Column("embedder", Text, nullable=False),  # whose vectors were summed
     Column("vector_sum", LargeBinary, nullable=False),  # float32 little-endian
     Column("updated_at", BigInteger, nullable=False),
     UniqueConstraint("scope_id", "key"),

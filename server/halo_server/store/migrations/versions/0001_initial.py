@@ -111,6 +111,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.LargeBinary(), nullable=False),
         sa.Column("path", sa.LargeBinary(), nullable=False),
         sa.Column("depth", sa.Integer(), nullable=False),
+        sa.Column("spoken", sa.Boolean(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("raw", sa.Text(), nullable=True),
         sa.Column("speaker", sa.Text(), nullable=True),
@@ -141,6 +142,7 @@ def upgrade() -> None:
         sa.Column("terms", sa.Text(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("exchanges", sa.Integer(), nullable=False),
+        sa.Column("embedder", sa.Text(), nullable=False),
         sa.Column("vector_sum", sa.LargeBinary(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
