@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -9,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Gauge
@@ -38,6 +39,7 @@ from halo_server.store.store import Store
 __all__ = ["Memory", "create_app", "open_access", "open_memory", "system_clock"]
 
 _log = get_logger()
+_building = threading.Lock()
 
 
 def system_clock() -> Instant:
@@ -166,6 +168,9 @@ def _embedder(settings: Settings) -> tuple[Embedder, tuple[str, ...]]:
 
 def __getattr__(name: str) -> FastAPI:
     """Build the application for `uvicorn halo_server.app:app` from settings alone, when it is asked for."""
-    if name == "app":
-        return create_app(open_memory(Settings()))
-    raise AttributeError(name)
+    if name != "app":
+        raise AttributeError(name)
+    with _building:  # asked for again, or by two at once, it is the same one: the directory is ours already
+        if "app" not in globals():
+            globals()["app"] = create_app(open_memory(Settings()))
+        return cast(FastAPI, globals()["app"])

@@ -433,7 +433,17 @@ def test_a_history_sent_again_is_a_duplicate_though_what_nobody_said_came_after_
         assert memory.capture(ANA, *sent, response=A2) == replace(second, duplicate=True)
     memory.forget.exchange(ANA, second.exchange_id)
     assert memory.capture(ANA, Q1, A1, Q2, response=A2) == FORGOTTEN
+    assert memory.capture(ANA, Q1, A1, Q2, A2, RULES) == FORGOTTEN
     assert memory.said(ANA) == [_kept(Q1, A1), _kept(RULES, Q3, A3)]
+
+
+def test_an_answer_given_anew_repeats_its_question_with_what_nobody_said(memory: Memory) -> None:
+    sent = (RULES, Q1, A1, RULES, Q2, CALL, RESULT)
+    memory.capture(ANA, *sent, response=A2)
+    again = memory.capture(ANA, *sent, response=A3)
+
+    assert memory.said(ANA) == [_kept(*sent, A2), _kept(Q2, CALL, RESULT, A3)]
+    assert memory.inventory.sent_messages(ANA, again.exchange_id) == _kept(*sent)
 
 
 def test_a_request_that_ends_with_what_nobody_said_is_known_again_and_continues(memory: Memory) -> None:
@@ -887,6 +897,22 @@ def test_topics_of_another_embedder_are_found_by_words_and_joined_by_nobody(
     assert list(found.topics.values()) == [1.0]
     again = memory.capture(ANA, user("violin lessons again"), response=assistant("violin lessons"))
     assert again.topic_keys == violin.topic_keys
+
+
+def test_a_topic_of_another_embedder_becomes_unsorted_without_a_sum(memory: Memory, other: Memory) -> None:
+    violin = memory.capture(ANA, user("violin lessons"), response=assistant("violin lessons"))
+    for each in (memory, other):
+        each.capture(ANA, user("Lisbon in May"), response=assistant("Lisbon"))
+
+    other.forget.topic(ANA, violin.topic_keys[0], include_raw=False)
+
+    for each in (memory, other):
+        more = each.capture(ANA, user("garden"), response=assistant("garden"))
+        assert more.topic_keys != ("unsorted",)
+        sums = {topic.key: topic.vector_sum.size for topic in each.inventory.topics(ANA, after=0, limit=9)}
+        assert sums["unsorted"] == 0
+        assert sums[more.topic_keys[0]] == each.embedder.dim
+        assert violin.exchange_id in each.found(ANA, "violin lessons")
 
 
 def test_forgetting_under_another_embedder_keeps_every_topic_usable_under_both(

@@ -201,7 +201,7 @@ def test_the_name_of_a_topic_stays_among_its_phrases_however_many_others_are_sai
     named = gist(said("Violin lessons!"), EAST)
     grown = joined(opened("t", "e1", named, (), 5), "e2", named, 6)
     for n in range(3, 6):
-        often = ", ".join(f"{letter}{n} garden" for letter in 9 * "abcdefghijklmnopqrstuvwxyz"[:20])
+        often = ", ".join(f"plant{letter}{n} garden" for letter in 9 * "abcdefghijklmnopqrstuvwxyz"[:20])
         grown = joined(grown, f"e{n}", gist(said(often), EAST), n)
     assert len(grown.terms) <= 49
 
