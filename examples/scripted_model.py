@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -461,3 +461,9 @@ class _Endpoint(BaseHTTPRequestHandler):
 
 def _events(lines: Any) -> bytes:
     return "".join(f"data: {line}\n\n" for line in lines).encode()
+
+
+if __name__ == "__main__":
+    with ScriptedModel() as server:
+        print(f"OPENAI_BASE_URL={server.base_url}/v1 OPENAI_API_KEY=none", flush=True)
+        Event().wait()  # until interrupted

@@ -141,7 +141,7 @@ class Policy:
         except _exceptions("TimeoutError", "TimeoutException") as error:
             raise HaloTimeoutError(f"no complete answer within {self.timeout_s:g} s") from error
         except _exceptions("RequestError", "StreamError") as error:
-            raise HaloConnectionError(f"no answer from the service ({type(error).__name__})") from error
+            raise HaloConnectionError(f"no answer from {self.base_url} ({type(error).__name__})") from error
 
     def settled(self, request: Request, response: Any, body: bytes) -> Reply:
         """Return a successful reply.

@@ -177,6 +177,7 @@ class CaptureResult(Value):
 
     Attributes:
         duplicate: The service had this exchange already.
+        forgotten: The exchange was deleted before; nothing was stored.
         index: `ready`, or `pending` while the exchange can be found by its words only.
         truncated_history: Older messages were left out to stay within what one capture may hold.
     """
@@ -187,5 +188,6 @@ class CaptureResult(Value):
     topic_keys: Many[str] = ()
     index: str | None = None
     duplicate: bool = False
+    forgotten: bool = False
     truncated_history: bool = False
     degraded: Many[str] = ()

@@ -13,7 +13,7 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from threadpoolctl import threadpool_limits
 
 from halo_server.api.body import identifier
@@ -95,7 +95,7 @@ def create_key(
     """
     if admin == (project is not None) or (end_user is not None and project is None):
         raise typer.BadParameter("give --project, with --end-user or without, or --admin alone")
-    with _one_line(), _access(data) as access:
+    with _one_line(), _access(data, make=True) as access:
         if project is not None:
             identifier(project, "projectKey")
         if end_user is not None:
@@ -128,7 +128,9 @@ def list_keys(
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table(*("id", "project", "end user", "admin", "label", "revoked"))
+    # An id that is cut cannot be revoked, so the id keeps its width and the notes give way.
+    texts = [Column(name, overflow="fold") for name in ("project", "end user", "admin", "label", "revoked")]
+    table = Table(Column("id", no_wrap=True, min_width=32), *texts, box=None)
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row.values()))
     Console().print(table)
@@ -167,8 +169,13 @@ def _settings(**given: object) -> Settings:
 
 
 @contextmanager
-def _access(data: Path | None) -> Iterator[Access]:
-    access, store = open_access(_settings(data=data).data)
+def _access(data: Path | None, *, make: bool = False) -> Iterator[Access]:
+    directory = _settings(data=data).data
+    if not make and not (directory / "halo.db").exists():
+        raise StartError(
+            f"There is no HALO data in {directory}; name its directory with --data or HALO_DATA."
+        )
+    access, store = open_access(directory)
     try:
         yield access
     finally:

@@ -78,7 +78,7 @@ class Unauthenticated(HaloError):
 
 
 class Forbidden(HaloError):
-    """This key may not do that."""
+    """The key is unknown, revoked or expired, or may not do that."""
 
     code = "FORBIDDEN"
     status = 403

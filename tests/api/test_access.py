@@ -182,7 +182,11 @@ def test_a_wrong_a_revoked_and_an_expired_key_are_told_apart_by_nobody(open_door
     [(status, content)] = answers
     assert (status, json.loads(content)) == (
         403,
-        {"error": "This key may not do that.", "code": "FORBIDDEN", "requestId": "same"},
+        {
+            "error": "The key is unknown, revoked or expired, or may not do that.",
+            "code": "FORBIDDEN",
+            "requestId": "same",
+        },
     )
     assert door.dump() == before
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from halo_server.__main__ import cli
 from halo_server.app import open_access
+from halo_server.domain import Grant
 from halo_server.errors import Forbidden
 
 run = CliRunner()
@@ -18,6 +19,14 @@ def _create(data: Path, *options: str) -> dict[str, str]:
     answer = run.invoke(cli, ["keys", "create", "--data", str(data), "--json", *options])
     assert answer.exit_code == 0, answer.output
     return dict(json.loads(answer.stdout))
+
+
+def open_grants(data: Path) -> list[Grant]:
+    access, store = open_access(data)
+    try:
+        return access.list()
+    finally:
+        store.close()
 
 
 def test_a_made_key_opens_its_project_until_it_is_revoked(tmp_path: Path) -> None:
@@ -41,6 +50,15 @@ def test_the_list_shows_what_keys_allow_and_never_a_key(tmp_path: Path) -> None:
     table = run.invoke(cli, ["keys", "list", "--data", str(tmp_path)]).stdout
     assert "project" in table
     assert not any(key["key"] in listed + table for key in made)
+    assert all(key["id"] in table for key in made)  # whole, since it is what `revoke` takes
+
+
+@pytest.mark.parametrize("command", [["list"], ["revoke", "some id"]])
+def test_a_mistyped_directory_is_named_and_not_made(tmp_path: Path, command: list[str]) -> None:
+    nowhere = tmp_path / "nowhere"
+    answer = run.invoke(cli, ["keys", *command, "--data", str(nowhere)])
+    assert (answer.exit_code, answer.output.startswith(f"There is no HALO data in {nowhere}")) == (1, True)
+    assert not nowhere.exists()
 
 
 def test_without_json_the_key_alone_is_printed(tmp_path: Path) -> None:
@@ -66,10 +84,11 @@ def test_a_key_that_cannot_be_is_refused_and_nothing_is_made(
     answer = run.invoke(cli, ["keys", "create", "--data", str(tmp_path), *options])
     assert answer.exit_code != 0
     assert says in answer.output
-    assert json.loads(run.invoke(cli, ["keys", "list", "--data", str(tmp_path), "--json"]).stdout) == []
+    assert not (tmp_path / "halo.db").exists() or not open_grants(tmp_path)
 
 
 def test_revoking_an_unknown_key_ends_with_one_line(tmp_path: Path) -> None:
+    _create(tmp_path, "--admin")
     answer = run.invoke(cli, ["keys", "revoke", "nobody", "--data", str(tmp_path)])
     assert (answer.exit_code, answer.output) == (1, "There is no live key of that id; see: halo keys list\n")
 

@@ -59,7 +59,8 @@ def test_each_route_is_named() -> None:
 def server(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Run the README's server commands in an empty folder; yield the environment its readers then have."""
     [commands] = [body for kind, body in FENCES if kind == "sh" and "halo serve" in body]
-    create, serve = commands.strip().splitlines()
+    export, serve = commands.strip().splitlines()
+    create = export.removeprefix("export HALO_API_KEY=$(").removesuffix(")")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -103,7 +104,8 @@ def test_the_servers_commands_the_two_calls_and_the_client_run_as_printed(
 
     [client] = [body for kind, body in FENCES if kind == "python" and "HALO_API_KEY" in body]
     monkeypatch.setenv("HALO_BASE_URL", f"http://127.0.0.1:{server['PORT']}")
-    scope: dict[str, Any] = {"HALO_API_KEY": server["HALO_API_KEY"]}
+    monkeypatch.setenv("HALO_API_KEY", server["HALO_API_KEY"])
+    scope: dict[str, Any] = {}
     exec(compile(client, "README.md", "exec"), scope)  # noqa: S102 (our own README)
     scope["halo"].close()
     assert "Keep my weekly reports short" in capsys.readouterr().out
