@@ -50,9 +50,15 @@ def serve(
     """
     with _one_line():
         settings = _settings(data=data, host=host, port=port)
-        listener = _listen(settings.host, settings.port)
-        to_stderr(settings.log_level)
-        memory = open_memory(settings)
+        memory = open_memory(
+            settings
+        )  # before the port: that the directory is in use explains that the port is
+        try:
+            listener = _listen(settings.host, settings.port)
+        except StartError:
+            memory.close()
+            raise
+    to_stderr(settings.log_level)
     # A small matrix product spread over threads costs ten times itself when requests run beside each other (measured). This
     # process is ours alone; inside an application's (`inprocess.py`) its threads are its own affair.
     threadpool_limits(settings.compute_threads, user_api="blas")
@@ -188,7 +194,10 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except (StartError, HaloError) as error:
-        typer.echo(str(error) or type(error).__doc__, err=True)
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:  # a directory that is a file, or not ours to write in
+        typer.echo(f"Cannot use {error.filename}: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
 
 

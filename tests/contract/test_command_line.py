@@ -109,6 +109,14 @@ def test_a_taken_port_ends_with_one_line(tmp_path: Path, family: socket.AddressF
     )
 
 
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["keys", "create", "--project", "p"]])
+def test_a_directory_that_is_a_file_ends_with_one_line(tmp_path: Path, command: list[str]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    answer = run.invoke(cli, [*command, "--data", str(file)])
+    assert (answer.exit_code, answer.output) == (1, f"Cannot use {file}: File exists.\n")
+
+
 def test_a_setting_that_cannot_be_ends_with_one_line_that_names_it(tmp_path: Path) -> None:
     answer = run.invoke(cli, ["serve", "--data", str(tmp_path)], env={"HALO_QUERY_CACHE": "secret"})
     assert answer.exit_code == 1
