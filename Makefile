@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check soak bench schemas format clean
+.PHONY: help setup demo test check bench schemas format clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -30,9 +30,6 @@ test: check ## every check; a part left out for want of a package says which
 bench: $(VENV)/.ready ## latency beside a floor made of the same parts
 	$(BIN)/python -m tests.bench.imports
 	$(BIN)/python -m tests.bench.latency
-
-soak: $(VENV)/.ready ## what takes too long for every change
-	HALO_SOAK=1 $(BIN)/python -m pytest tests/process tests/conformance tests/api -q
 
 schemas: $(VENV)/.ready ## write schemas/ from the code; review the difference
 	$(BIN)/python -m tests.contract.schemas --write
