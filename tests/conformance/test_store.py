@@ -1063,6 +1063,36 @@ def test_a_project_forgotten_while_its_end_users_speak_is_gone_or_still_whole(
     assert not {word for word in ("zebrafish", "end-user", "peanuts") if word in _everything(store)}
 
 
+def test_forgetting_a_project_waits_for_what_is_being_written_and_takes_it_too(store: Store) -> None:
+    writing, erased = threading.Event(), threading.Event()
+    numbers = count(1)
+
+    def new_id() -> str:
+        """Ids are made inside the transaction of a capture."""
+        number = next(numbers)
+        if number == 3:
+            writing.set()
+            erased.wait(0.3)  # in vain
+        return f"id-{number}"
+
+    memory = Memory(store, new_id=new_id)
+    memory.capture(ANA, Q1, response=A1)
+
+    def erase() -> Counts:
+        assert writing.wait(10)
+        counts = memory.forget.project("p")
+        erased.set()
+        return counts
+
+    with ThreadPoolExecutor(2) as pool:
+        erasing = pool.submit(erase)
+        taken = pool.submit(memory.capture, ANA, Q2, response=A2)
+
+    assert taken.result().exchange_id == "id-3"
+    assert erasing.result() == Counts(exchanges=2, messages=4, topics=2, end_users=1)
+    assert memory.exchanges(ANA) == []
+
+
 def test_two_people_forgetting_the_same_at_once_count_it_once(memory: Memory) -> None:
     kept = memory.capture(ANA, user("violin lessons for Mia"), response=assistant("violin lessons"))
     gone = memory.capture(ANA, user("violin lessons on Monday"), response=assistant("violin lessons"))
