@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -61,8 +61,8 @@ class Memory:
 
     def close(self) -> None:
         """Let go of the database and of the directory."""
-        self.store.close()
-        self.lock.close()
+        with self.lock:
+            self.store.close()
 
 
 def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
@@ -72,14 +72,24 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
         DataDirectoryInUse: Another process has it open.
         SchemaTooNew: A newer HALO wrote it.
     """
-    lock = _lock(settings.data)
-    embedder, degraded = _embedder(settings)
-    store = open_store(settings.data, embedder.id)
-    if store.write(lambda tx: tx.first_embedder()) != embedder.id:
-        degraded = (*degraded, "vectors")  # what another embedder wrote is found by its words alone
+    with ExitStack() as undo:  # whatever fails, the directory is let go of
+        lock = undo.enter_context(_lock(settings.data))
+        embedder, degraded = _embedder(settings)
+        store = open_store(settings.data, embedder.id)
+        undo.callback(store.close)
+        if store.write(lambda tx: tx.first_embedder()) != embedder.id:
+            degraded = (*degraded, "vectors")  # what another embedder wrote is found by its words alone
+        services = _services(settings, store, embedder, degraded, clock)
+        undo.pop_all()
+    return Memory(services, store, lock)
+
+
+def _services(
+    settings: Settings, store: Store, embedder: Embedder, degraded: tuple[str, ...], clock: Clock
+) -> Services:
     vectors = QueryVectors(embedder, settings.query_cache)
     indexes = HotIndexes(embedder.dim, settings.index_max_bytes)
-    services = Services(
+    return Services(
         settings=settings,
         access=Access(store, clock, _new_id),
         capture=Capture(
@@ -96,7 +106,6 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
         indexes=indexes,
         degraded=degraded,
     )
-    return Memory(services, store, lock)
 
 
 def open_access(data: Path) -> tuple[Access, Store]:

@@ -19,7 +19,8 @@ import halo_server
 from halo_sdk import AsyncHalo, Halo, HaloConnectionError
 from halo_server.app import open_memory
 from halo_server.config import Settings
-from halo_server.errors import InvalidRequest
+from halo_server.errors import InvalidRequest, SchemaTooNew
+from halo_server.store.migrate import head
 
 WORDS = Settings(embedder="hashing")
 CAPTURE = {
@@ -276,3 +277,19 @@ def test_a_program_that_forgets_to_close_ends_all_the_same_and_loses_nothing(tmp
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
     with halo_server.embedded(tmp_path, project="p") as client:
         assert len(Halo(http_client=client).for_user("u").retrieve(query="tea").raw_entries) == 1
+
+
+def test_a_directory_that_could_not_be_opened_is_let_go_of_at_once(tmp_path: Path) -> None:
+    def number(step: str) -> None:
+        with closing(sqlite3.connect(tmp_path / "halo.db")) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = ?", (step,))
+
+    halo_server.embedded(tmp_path, project="p", settings=WORDS).close()
+    number("of a newer HALO")
+    kept = []  # as a program that logs the error keeps it, and with it whatever was open
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew) as refused:
+            halo_server.embedded(tmp_path, project="p", settings=WORDS)
+        kept.append(refused.value)
+    number(head())
+    halo_server.embedded(tmp_path, project="p", settings=WORDS).close()

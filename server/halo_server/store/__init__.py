@@ -1,6 +1,9 @@
 """The truth: opens the database a server was told to use, with the schema of this version."""
 
+from contextlib import ExitStack
 from pathlib import Path
+
+from sqlalchemy import Engine
 
 from halo_server.store.engine import open_postgres, open_sqlite
 from halo_server.store.migrate import migrate
@@ -15,13 +18,18 @@ def open_store(directory: Path, embedder: str) -> Store:
     Raises:
         halo_server.errors.SchemaTooNew: A newer HALO wrote it.
     """
-    engine = open_sqlite(directory / "halo.db")
-    migrate(engine)
-    return Store(engine, embedder)
+    return _migrated(open_sqlite(directory / "halo.db"), embedder)
 
 
 def open_store_at(url: str, embedder: str) -> Store:
     """Return the store in the PostgreSQL database at `url`; otherwise as `open_store`."""
-    engine = open_postgres(url)
-    migrate(engine)
-    return Store(engine, embedder)
+    return _migrated(open_postgres(url), embedder)
+
+
+def _migrated(engine: Engine, embedder: str) -> Store:
+    with ExitStack() as undo:
+        undo.callback(engine.dispose)
+        migrate(engine)
+        store = Store(engine, embedder)
+        undo.pop_all()
+    return store
