@@ -13,6 +13,9 @@ from typing import Any
 from halo_sdk._plain import clean_text, loads, plain
 from halo_sdk.errors import InvalidArgumentsError
 
+Repair = Callable[[object], object]
+"""Returns what a value a model wrote must have meant, or None when it means nothing."""
+
 logger = logging.getLogger("halo_sdk")
 
 MAX_TEXT_BYTES = 256 * 1024
@@ -50,7 +53,9 @@ def _parsed(text: str) -> Any:
         raise InvalidArgumentsError("arguments are not valid JSON; send one JSON object") from error
 
 
-def read_arguments(raw: object, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def read_arguments(
+    raw: object, parameters: Mapping[str, Any], repairs: Mapping[str, Repair]
+) -> dict[str, Any]:
     """Return the declared arguments of a model's call, repaired and checked.
 
     Undeclared arguments are dropped, those that name an identity above all; only their names are logged.
@@ -58,6 +63,7 @@ def read_arguments(raw: object, parameters: Mapping[str, Any]) -> dict[str, Any]
     Args:
         raw: What the model wrote: JSON text, an object, or nothing.
         parameters: The JSON Schema the model was shown.
+        repairs: How to understand the value of a parameter.
 
     Raises:
         InvalidArgumentsError: The arguments cannot be understood, or do not fit the schema. The message is for the model.
@@ -68,11 +74,8 @@ def read_arguments(raw: object, parameters: Mapping[str, Any]) -> dict[str, Any]
     declared = parameters["properties"]
     if undeclared := [name for name in written if name not in declared]:
         logger.warning("dropped undeclared arguments: %s", _printable(undeclared))
-    arguments = {
-        name: value
-        for name in declared
-        if (value := _REPAIRS.get(name, _unchanged)(written.get(name))) is not None
-    }
+    understood = {name: repairs.get(name, _unchanged)(written.get(name)) for name in declared}
+    arguments = {name: value for name, value in understood.items() if value is not None}
     _check(arguments, parameters)
     return arguments
 
@@ -81,7 +84,8 @@ def _printable(names: list[str]) -> str:
     return ", ".join(ascii(name[:64]) for name in names[:_MOST_NAMES_LOGGED])
 
 
-def _session_data(value: object) -> dict[str, Any]:
+def read_session_data(value: object) -> dict[str, Any]:
+    """Return session data without identities: text is wrapped, a list is messages, anything else is nothing."""
     if isinstance(value, str):
         value = _from_text(value)
     if isinstance(value, list):
@@ -103,13 +107,15 @@ def _without_identity(value: Any) -> Any:
     return [_without_identity(part) for part in value] if isinstance(value, list) else value
 
 
-def _query(value: object) -> str | None:
+def read_query(value: object) -> str | None:
+    """Return text to search for, at most `MAX_QUERY_CHARS` of it."""
     if not isinstance(value, str):
         return None
     return clean_text(value.strip()[:MAX_QUERY_CHARS]) or None
 
 
-def _limit(value: object) -> int | None:
+def read_limit(value: object) -> int | None:
+    """Return a whole number from 1 to `MAX_LIMIT`; one written as text is read, one outside is clamped."""
     if isinstance(value, str):
         value = _number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -126,13 +132,6 @@ def _number(text: str) -> float | None:
 
 def _unchanged(value: object) -> object:
     return value
-
-
-_REPAIRS: Mapping[str, Callable[[object], object]] = {
-    "sessionData": _session_data,
-    "query": _query,
-    "limit": _limit,
-}
 
 
 def _check(arguments: dict[str, Any], parameters: Mapping[str, Any]) -> None:

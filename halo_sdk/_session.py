@@ -9,11 +9,12 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from halo_sdk._budget import cut_to_fit
 from halo_sdk._plain import omitted, plain, size_bytes
-from halo_sdk.dialects import DIALECTS, detected
+from halo_sdk.dialects import calls_in, detected, is_answer, opens_turn, without_own_calls
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
 
 MAX_MESSAGES = 4_000
@@ -44,6 +45,7 @@ _MEDIA_TYPE_FIELDS = ("mime_type", "mimeType", "media_type", "mediaType")
 _MEDIA_WRAPPERS = frozenset(
     {"audio", "file", "image", "image_url", "inlineData", "inline_data", "input_audio", "source"}
 )
+_PLACEHOLDER_KEYS = (("type", "omitted", "bytes", "sha256"), ("type", "omitted", "bytes"), ("omitted",))
 _SPOKEN_FIELDS = ("content", "parts", "refusal", "audio")
 _NOT_SAID = frozenset(
     {
@@ -66,7 +68,7 @@ _NOT_SAID = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """What an application passed as its conversation, as plain JSON and nothing taken away yet.
 
@@ -77,6 +79,32 @@ class Session:
 
     state: dict[str, Any]
     messages: list[dict[str, Any] | None]
+
+    @cached_property
+    def question(self) -> dict[str, Any]:
+        """What of it goes with a question, in at most `MAX_QUESTION_BYTES` of JSON.
+
+        That is the end user's newest message, cut in its texts if it is larger, and whole messages from the end as they fit.
+        State keeps what fits, its smallest fields first.
+        """
+        messages = cleaned(self.messages)
+        state = _fitting(_without_media(self.state), _MAX_STATE_BYTES if messages else MAX_QUESTION_BYTES)
+        room_bytes = MAX_QUESTION_BYTES - size_bytes({"messages": [], **state})
+        newest = without_own_calls(_around_question(messages, room_bytes))
+        return {"messages": newest, **state} if newest else state
+
+    @cached_property
+    def calls_this_turn(self) -> int:
+        """How many of HALO's calls it holds since the end user last spoke, those of the newest reply left out."""
+        earlier = [message for message in self.messages if message is not None]
+        while earlier and is_answer(earlier[-1]):
+            earlier.pop()
+        count = 0
+        for message in reversed(earlier):
+            if opens_turn(message):
+                break
+            count += calls_in(message)
+        return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +144,6 @@ def opened(session: object) -> Session:
     return Session({}, [value]) if "role" in value else Session(value, [])
 
 
-def session_data(session: Session) -> dict[str, Any]:
-    """Return what of a conversation goes with a question, in at most `MAX_QUESTION_BYTES` of JSON.
-
-    That is the end user's newest message, cut in its texts if it is larger, and whole messages from the end as they fit. State
-    keeps what fits, its smallest fields first.
-    """
-    messages = _cleaned(session.messages)
-    state = _fitting(_without_media(session.state), _MAX_STATE_BYTES if messages else MAX_QUESTION_BYTES)
-    room_bytes = MAX_QUESTION_BYTES - size_bytes({"messages": [], **state})
-    newest = _without_own_calls(_around_question(messages, room_bytes))
-    return {"messages": newest, **state} if newest else state
-
-
 def exchange(session: Session, response: object) -> Conversation:
     """Return a conversation and its answer, ready to be captured.
 
@@ -141,30 +156,25 @@ def exchange(session: Session, response: object) -> Conversation:
         EmptyAnswerError: The answer says nothing.
         HaloConfigError: The answer is of no known kind.
     """
-    messages = list(session.messages)
+    messages = _spoken_by_anybody(session.messages)
     if response is not None:
-        answer = _message_of(response)
-    elif messages and _is_answer(messages[-1]):
-        answer = messages.pop()
+        turn = _spoken_by_anybody(_turn_of(response))
+    elif messages and _is_models(messages[-1]):
+        turn = [messages.pop()]
     else:
         return _travelling(session.state, messages, None)
-    said = _cleaned([answer])
+    said = cleaned(turn[-1:])
     if not said or not _says_something(said[0]):
         raise EmptyAnswerError("there is no answer to capture: the model said nothing")
-    return _travelling(session.state, messages, said[0])
+    return _travelling(session.state, [*messages, *turn[:-1]], said[0])
 
 
-def calls_this_turn(session: Session) -> int:
-    """Return how many of HALO's calls a history holds since the end user last spoke, the newest reply left out."""
-    messages = (
-        session.messages[:-1] if session.messages and _is_answer(session.messages[-1]) else session.messages
-    )
-    count = 0
-    for message in reversed([message for message in messages if message is not None]):
-        if _opens_turn(message):
-            break
-        count += sum(dialect.own_calls(message) for dialect in DIALECTS.values())
-    return count
+def so_far(session: Session) -> Conversation:
+    """Return a conversation up to the end user's last words, the model's turn under way left out."""
+    messages = _spoken_by_anybody(session.messages)
+    while messages and _is_models(messages[-1]):
+        messages.pop()
+    return _travelling(session.state, messages, None)
 
 
 def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
@@ -176,24 +186,25 @@ def _spoken(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "content": text}
 
 
-def _message_of(response: object) -> dict[str, Any] | None:
+def _turn_of(response: object) -> list[dict[str, Any] | None]:
+    """Return the messages of an answer; a reply whose model produced none is one that says nothing."""
     value = plain(response)
     if isinstance(value, str):
-        return _spoken("assistant", value)
+        return [_spoken("assistant", value)]
     if not isinstance(value, dict):
         raise HaloConfigError("a response is text, a message, or a provider's reply")
     try:
-        return detected(value).read(value).message
+        return list(detected(value).read(value).turn)
     except HaloConfigError:  # a message of the application's own making
-        return value
+        return [value]
 
 
-def _is_answer(message: Mapping[str, Any] | None) -> bool:
-    return message is None or any(dialect.is_answer(message) for dialect in DIALECTS.values())
+def _is_models(message: Mapping[str, Any] | None) -> bool:
+    return message is None or is_answer(message)
 
 
-def _opens_turn(message: Mapping[str, Any]) -> bool:
-    return any(dialect.opens_turn(message) for dialect in DIALECTS.values())
+def _spoken_by_anybody(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
+    return [message for message in messages if message is None or not _is_thought(message)]
 
 
 def _fitting(state: dict[str, Any], room_bytes: int) -> dict[str, Any]:
@@ -210,9 +221,7 @@ def _fitting(state: dict[str, Any], room_bytes: int) -> dict[str, Any]:
 
 def _around_question(messages: list[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
     """Return the end user's newest message, or else the last of all, and the longest end of the history that fits beside it."""
-    asked = next(
-        (at for at in reversed(range(len(messages))) if _opens_turn(messages[at])), len(messages) - 1
-    )
+    asked = next((at for at in reversed(range(len(messages))) if opens_turn(messages[at])), len(messages) - 1)
     question = [
         cut
         for message in messages[asked : asked + 1]
@@ -231,12 +240,12 @@ def _around_question(messages: list[dict[str, Any]], room_bytes: int) -> list[di
 def _travelling(
     state: dict[str, Any], messages: Sequence[dict[str, Any] | None], response: dict[str, Any] | None
 ) -> Conversation:
-    kept = _cleaned(messages)
+    kept = cleaned(messages)
     state = _without_media(state)
     newest = _newest(kept, MAX_BYTES - _ENVELOPE_BYTES - size_bytes(state) - size_bytes(response))
     truncated = len(newest) < len(kept)
     if truncated:
-        newest = _without_own_calls(newest)  # the cut may have left a result without its call
+        newest = without_own_calls(newest)  # the cut may have left a result without its call
     return Conversation({"messages": newest, **state} if newest else state, response, truncated)
 
 
@@ -251,15 +260,10 @@ def _newest(messages: list[dict[str, Any]], room_bytes: int) -> list[dict[str, A
     return messages[start:]
 
 
-def _cleaned(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
-    present = [message for message in messages if message is not None and not _is_thought(message)]
-    return [_visible(message) for message in _without_own_calls(present)]
-
-
-def _without_own_calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    for dialect in DIALECTS.values():
-        messages = dialect.without_own_calls(messages)
-    return messages
+def cleaned(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """Return what of a history may travel. Applying it twice changes nothing more, and it never makes a history longer."""
+    present = [message for message in _spoken_by_anybody(messages) if message is not None]
+    return [_visible(message) for message in without_own_calls(present)]
 
 
 def _is_thought(block: object) -> bool:
@@ -316,12 +320,19 @@ def _media_type(block: Mapping[str, Any]) -> str:
     return f"audio/{block['format']}" if isinstance(block.get("format"), str) else ""
 
 
-def _encoded(text: str, media_type: str) -> dict[str, Any]:
+def _encoded(text: str, media_type: str) -> dict[str, Any] | None:
     try:
         content = base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
     except binascii.Error:
         content = text.encode()
-    return omitted(content, media_type)
+    return _no_longer(omitted(content, media_type), text)
+
+
+def _no_longer(placeholder: dict[str, Any], text: str) -> dict[str, Any] | None:
+    """Return as much of a placeholder as takes no more room than the text it stands for."""
+    room_bytes = size_bytes(text)
+    shorter = ({key: placeholder[key] for key in keys} for keys in _PLACEHOLDER_KEYS)
+    return next((form for form in shorter if size_bytes(form) <= room_bytes), None)
 
 
 def _is_placeholder(value: object) -> bool:

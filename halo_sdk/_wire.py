@@ -40,6 +40,11 @@ class Request:
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def same(self) -> tuple[str, bytes]:
+        """What two requests that ask for the same have in common."""
+        return self.path, self.body
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

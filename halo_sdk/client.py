@@ -4,21 +4,26 @@ Each verb is one line here; what it does is in `dispatch`, how it travels in `_t
 environment. A new verb, or a new option of the client, changes it.
 """
 
+import asyncio
 import ipaddress
 import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
-from halo_sdk import dispatch
+from halo_sdk import adapters, dispatch
 from halo_sdk._transport import AsyncHttpClient, AsyncTransport, HttpClient, Policy, Transport
+from halo_sdk.adapters.base import BoundTool
+from halo_sdk.dialects import named
+from halo_sdk.dialects.base import Accumulator
 from halo_sdk.dispatch import Binding, OnError, ToolResults
 from halo_sdk.errors import HaloConfigError
-from halo_sdk.functions import SessionSource, enabled
-from halo_sdk.types import CaptureResult, RetrieveResult, Scope
+from halo_sdk.functions import enabled
+from halo_sdk.functions.base import SessionSource
+from halo_sdk.types import CaptureResult, Declaration, Outcome, RetrieveResult, Scope, Value
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8765"
 """A service on this machine. Memory never goes to somebody else's host because an option was forgotten."""
@@ -63,11 +68,80 @@ class _Memory(Generic[_Wire]):
         """
         return dispatch.tools(self._binding, dialect, strict=strict)
 
+    def accumulator(self, dialect: str) -> Accumulator:
+        """Return what puts a streamed reply together: feed it each chunk, then pass it to `handle`.
+
+        Args:
+            dialect: As for `tools`.
+
+        Raises:
+            HaloConfigError: The dialect is unknown, or its replies are not streamed.
+        """
+        return named(dialect).accumulator()
+
+    def _bound_tools(self, session: object) -> list[BoundTool]:
+        """Return the functions for a framework that runs the loop itself."""
+        raise NotImplementedError
+
+    def openai_agents_tools(self, *, session: object = None) -> list[Any]:
+        """Return tools for an `agents.Agent` of the OpenAI Agents SDK.
+
+        Args:
+            session: The conversation, or a function that returns it when a call arrives: what replaces the model's `sessionData`.
+
+        Raises:
+            HaloConfigError: The framework is not installed; the message says how to install it.
+        """
+        return list(adapters.load("openai-agents").tools(self._bound_tools(session)))
+
+    def langchain_tools(self, *, session: object = None) -> list[Any]:
+        """Return tools for LangChain and LangGraph. See `openai_agents_tools`."""
+        return list(adapters.load("langchain").tools(self._bound_tools(session)))
+
+    def pydantic_ai_toolset(self, *, session: object = None) -> Any:
+        """Return a toolset for a `pydantic_ai.Agent`; without `session`, its run's own messages are the conversation.
+
+        See `openai_agents_tools`.
+        """
+        return adapters.load("pydantic-ai").tools(self._bound_tools(session))
+
+    def llama_index_tools(self, *, session: object = None) -> list[Any]:
+        """Return tools for LlamaIndex agents. See `openai_agents_tools`."""
+        return list(adapters.load("llama-index").tools(self._bound_tools(session)))
+
+    def anthropic_tools_runnable(self, *, session: object = None) -> list[Any]:
+        """Return tools for the tool runner of the Anthropic SDK. See `openai_agents_tools`."""
+        return list(adapters.load("anthropic").tools(self._bound_tools(session)))
+
+    def gemini_callables(self, *, session: object = None) -> list[Any]:
+        """Return functions for the automatic function calling of the Gemini SDK. See `openai_agents_tools`.
+
+        `tools("gemini")` with `handle` carries more: automatic calling drops ids, and knows no schema but a signature.
+        """
+        return list(adapters.load("gemini").tools(self._bound_tools(session)))
+
+    def mcp_server(self, *, session: object = None) -> Any:
+        """Return an `mcp` low-level server with these functions, for one connection of this end user. See `openai_agents_tools`."""
+        return adapters.load("mcp").tools(self._bound_tools(session))
+
 
 class Memory(_Memory[Transport]):
     """One end user's memory. Made by `Halo.for_user`; safe to share between threads."""
 
     __slots__ = ()
+
+    def _bound_tools(self, session: object) -> list[BoundTool]:
+        def bound(declaration: Declaration) -> BoundTool:
+            def answer(arguments: object, said: object) -> Outcome:
+                flow = dispatch.answer(self._binding, declaration.name, arguments, _spoken(session, said))
+                return self._transport.run(flow)
+
+            async def answer_async(arguments: object, said: object) -> Outcome:
+                return await asyncio.to_thread(answer, arguments, said)
+
+            return BoundTool(declaration, answer, answer_async)
+
+        return [bound(declaration) for declaration in self._binding.declarations()]
 
     def handle(self, response: object, *, session: object = None, dialect: str | None = None) -> ToolResults:
         """Answer the model's calls of HALO's functions: exactly one result a call, in the order of the reply.
@@ -75,7 +149,7 @@ class Memory(_Memory[Transport]):
         Trouble with a call, or with the service, becomes a result the model can live with.
 
         Args:
-            response: The provider's reply: its SDK's object, a dict, or JSON text.
+            response: The provider's reply: its SDK's object, a dict, JSON text, or the accumulator of a stream.
             session: The conversation so far. It replaces what the model wrote as `sessionData`, and with it the calls of the
                 whole turn count towards `max_calls_per_turn`; without it those of this reply.
             dialect: Name of the reply's dialect, if its shape does not tell.
@@ -133,7 +207,20 @@ class Memory(_Memory[Transport]):
             dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
         )
 
-    def call(self, name: str, arguments: object, *, session: object = None) -> RetrieveResult:
+    @overload
+    def call(
+        self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
+    ) -> RetrieveResult: ...
+
+    @overload
+    def call(
+        self, name: Literal["halo_capture_end_user_memory"], arguments: object, *, session: object = None
+    ) -> CaptureResult: ...
+
+    @overload
+    def call(self, name: str, arguments: object, *, session: object = None) -> Value: ...
+
+    def call(self, name: str, arguments: object, *, session: object = None) -> Value:
         """Carry out one call by hand, for a model without a dialect. Arguments are repaired and checked as in `handle`.
 
         Args:
@@ -142,8 +229,9 @@ class Memory(_Memory[Transport]):
             session: As for `handle`.
 
         Raises:
-            UnknownToolError: There is no such function. The message is for the model, as are those of the next.
+            UnknownToolError: There is no such function. The message is for the model, as are those of the next two.
             InvalidArgumentsError: The arguments cannot be understood.
+            ToolCallError: The call needs what the application did not pass.
             HaloError: See `halo_sdk.errors`.
         """
         return self._transport.run(dispatch.call(self._binding, name, arguments, session))
@@ -153,6 +241,16 @@ class AsyncMemory(_Memory[AsyncTransport]):
     """One end user's memory, awaited. Made by `AsyncHalo.for_user`; the methods are those of `Memory`."""
 
     __slots__ = ()
+
+    def _bound_tools(self, session: object) -> list[BoundTool]:
+        def bound(declaration: Declaration) -> BoundTool:
+            async def answer_async(arguments: object, said: object) -> Outcome:
+                flow = dispatch.answer(self._binding, declaration.name, arguments, _spoken(session, said))
+                return await self._transport.run(flow)
+
+            return BoundTool(declaration, None, answer_async)
+
+        return [bound(declaration) for declaration in self._binding.declarations()]
 
     async def handle(
         self, response: object, *, session: object = None, dialect: str | None = None
@@ -179,7 +277,20 @@ class AsyncMemory(_Memory[AsyncTransport]):
             dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
         )
 
-    async def call(self, name: str, arguments: object, *, session: object = None) -> RetrieveResult:
+    @overload
+    async def call(
+        self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
+    ) -> RetrieveResult: ...
+
+    @overload
+    async def call(
+        self, name: Literal["halo_capture_end_user_memory"], arguments: object, *, session: object = None
+    ) -> CaptureResult: ...
+
+    @overload
+    async def call(self, name: str, arguments: object, *, session: object = None) -> Value: ...
+
+    async def call(self, name: str, arguments: object, *, session: object = None) -> Value:
         """Carry out one call by hand. See `Memory.call`."""
         return await self._transport.run(dispatch.call(self._binding, name, arguments, session))
 
@@ -338,6 +449,12 @@ class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _spoken(session: object, said: object) -> object:
+    """Return the conversation an application passed, else the one its framework knows."""
+    given = session() if callable(session) else session
+    return said if given is None else given
 
 
 def _env(name: str) -> str | None:

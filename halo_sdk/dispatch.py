@@ -7,7 +7,7 @@ identity comes from the `Binding`, never from what a model wrote. What happens t
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from halo_sdk import dialects
 from halo_sdk._arguments import read_arguments
 from halo_sdk._budget import fitted
 from halo_sdk._plain import loads, plain
-from halo_sdk._session import calls_this_turn, exchange, opened, session_data
+from halo_sdk._session import Session, exchange, opened
 from halo_sdk._wire import (
     Flow,
     Reply,
@@ -28,7 +28,7 @@ from halo_sdk._wire import (
     is_outage,
     retrieved,
 )
-from halo_sdk.dialects.base import Dialect, ModelReply
+from halo_sdk.dialects.base import Accumulator, Dialect, ModelReply, is_own
 from halo_sdk.errors import (
     AuthenticationError,
     HaloConfigError,
@@ -38,21 +38,18 @@ from halo_sdk.errors import (
     TruncatedArgumentsError,
     UnknownToolError,
 )
-from halo_sdk.functions import (
-    CONSULTED,
-    CUT_OFF,
-    REFUSED,
-    RETRIEVE,
-    UNAVAILABLE,
-    Function,
-    SessionSource,
-    is_own,
-)
-from halo_sdk.types import CaptureResult, Outcome, RetrieveResult, Scope, ToolCall
+from halo_sdk.functions.base import Function, Invocation, SessionSource
+from halo_sdk.functions.retrieve import RETRIEVE
+from halo_sdk.types import CaptureResult, Declaration, Outcome, RetrieveResult, Scope, ToolCall, Value
 
 logger = logging.getLogger("halo_sdk")
 
 OnError = Literal["result", "raise"]
+
+UNAVAILABLE = "memory is unavailable; answer without it"
+REFUSED = "memory could not answer this call; answer without it"
+CONSULTED = "memory was already consulted for this turn; answer with what you have"
+CUT_OFF = "arguments were cut off; call again with shorter arguments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +72,22 @@ class Binding:
     on_error: OnError
     max_result_chars: int
 
-    def declarations(self, *, strict: bool = False) -> list[dict[str, Any]]:
-        """Return fresh neutral declarations of what the model may call."""
+    def declarations(self, *, strict: bool = False) -> list[Declaration]:
+        """Return fresh declarations of what the model may call."""
         return [function.declaration(self.session, strict=strict) for function in self.functions]
 
-    def parameters(self, name: str) -> dict[str, Any]:
-        """Return what the function of that name accepts.
+    def function(self, name: str) -> Function:
+        """Return the function of that name.
 
         Raises:
             UnknownToolError: It is not one the model may call. The message, for the model, names those it may.
         """
-        names = [function.name for function in self.functions]
-        if name not in names:
-            closest = get_close_matches(name, names, n=1, cutoff=0.6)
+        named = {function.name: function for function in self.functions}
+        if name not in named:
+            closest = get_close_matches(name, named, n=1, cutoff=0.6)
             hint = f"; did you mean {closest[0]}?" if closest else ""
-            raise UnknownToolError(f"there is no such function; available: {', '.join(names)}{hint}")
-        return self.functions[names.index(name)].parameters(self.session)
+            raise UnknownToolError(f"there is no such function; available: {', '.join(named)}{hint}")
+        return named[name]
 
 
 class ToolResults(list[dict[str, Any]]):
@@ -102,15 +99,16 @@ class ToolResults(list[dict[str, Any]]):
 
     Attributes:
         calls: Every call of the reply, in order.
+        turn: The model's turn as plain JSON, in the dialect's messages. Append it, before the results, when there is no SDK
+            object to append, or when a provider left out the ids of its calls: these are made up, the same in both.
         problem: What is wrong with the reply as a whole, such as `truncated` or `malformed_function_call`; else None.
-        message: The model's turn as plain JSON. Append this one when a provider left out the ids of its calls.
     """
 
     def __init__(self, dialect: Dialect, reply: ModelReply, outcomes: Sequence[Outcome]) -> None:
         super().__init__()
         self.calls = reply.calls
+        self.turn = list(reply.turn)
         self.problem = reply.problem
-        self.message = reply.message
         self._dialect = dialect
         self._by_index = {outcome.call.index: outcome for outcome in outcomes}
         self._render()
@@ -149,6 +147,15 @@ class ToolResults(list[dict[str, Any]]):
         self._by_index[call.index] = Outcome(call, ok=not is_error, body=plain(output))
         self._render()
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether every call was refused because memory had been consulted often enough for one turn.
+
+        A model that may stop calling will answer now. One whose `tool_choice` forces a call cannot: end the loop, or lift it.
+        """
+        refusals = [outcome.body == CONSULTED for outcome in self.outcomes]
+        return self.complete and bool(refusals) and all(refusals)
+
     def _render(self) -> None:
         self[:] = self._dialect.write(self.outcomes)
 
@@ -166,7 +173,7 @@ def tools(binding: Binding, dialect: str, *, strict: bool) -> list[dict[str, Any
 
 def retrieve(binding: Binding, session: object, query: str | None, limit: int | None) -> Flow[RetrieveResult]:
     """Ask for memory on the application's own behalf."""
-    arguments: dict[str, Any] = {"sessionData": {} if session is None else session_data(opened(session))}
+    arguments: dict[str, Any] = {"sessionData": {} if session is None else opened(session).question}
     if query is not None:
         arguments["query"] = plain(query)
     if limit is not None:
@@ -175,11 +182,19 @@ def retrieve(binding: Binding, session: object, query: str | None, limit: int | 
     return retrieved(_reply(outcomes[0]))
 
 
-def call(binding: Binding, name: str, arguments: object, session: object) -> Flow[RetrieveResult]:
+def call(binding: Binding, name: str, arguments: object, session: object) -> Flow[Value]:
     """Carry out one call a model made, and raise whatever goes wrong."""
-    given = None if session is None else session_data(opened(session))
-    outcomes = yield [_request(binding, name, arguments, given)]
-    return retrieved(_reply(outcomes[0]))
+    function = binding.function(name)
+    request = _request(binding, function, arguments, None if session is None else opened(session))
+    outcomes = yield [request]
+    return function.result(_reply(outcomes[0]))
+
+
+def answer(binding: Binding, name: str, arguments: object, session: object) -> Flow[Outcome]:
+    """Carry out one call a framework hands over by name, with the care of `handle`."""
+    reply = ModelReply((ToolCall(name, arguments, raw=arguments),))
+    outcomes = yield from _answered(binding, reply, session)
+    return outcomes[0]
 
 
 def capture(
@@ -216,40 +231,58 @@ def _checked_key(key: str | None) -> str:
 def handle(binding: Binding, response: object, session: object, dialect: str | None) -> Flow[ToolResults]:
     """Answer every call of HALO's functions in a model's reply."""
     spoken, reply = _understood(response, dialect)
-    planned = list(_planned(binding, reply, session))
-    requests = [step for _, step in planned if isinstance(step, Request)]
-    replies = iter((yield requests) if requests else [])
-    outcomes = [
-        _outcome(binding, made, next(replies) if isinstance(step, Request) else step)
-        for made, step in planned
-    ]
+    own = replace(reply, calls=tuple(made for made in reply.calls if is_own(made.name)))
+    outcomes = yield from _answered(binding, own, session)
     return ToolResults(spoken, reply, outcomes)
 
 
 def _understood(response: object, dialect: str | None) -> tuple[Dialect, ModelReply]:
+    if isinstance(response, Accumulator):
+        spoken, plain_reply = response.dialect, response.reply
+    else:
+        plain_reply = _plain_reply(response)
+        spoken = dialects.detected(plain_reply) if dialect is None else dialects.named(dialect)
+    reply = spoken.read(plain_reply)
+    ids = [made.id for made in reply.calls if made.id is not None]
+    if len(set(ids)) < len(ids):
+        logger.warning("the reply uses an id for several calls; results are in the order of the calls")
+    if reply.ignored_calls:
+        logger.warning("the reply has several alternatives; the calls of all but the first are ignored")
+    return spoken, reply
+
+
+def _plain_reply(response: object) -> Any:
     if isinstance(response, str | bytes | bytearray):
         try:
             response = loads(response)
         except ValueError as error:
             raise HaloConfigError("a reply given as text must be the provider's JSON") from error
-    plain_reply = plain(response)
-    spoken = dialects.detected(plain_reply) if dialect is None else dialects.named(dialect)
-    return spoken, spoken.read(plain_reply)
+    return plain(response)
+
+
+def _answered(binding: Binding, reply: ModelReply, session: object) -> Flow[list[Outcome]]:
+    """Carry out the calls of a reply. Identical requests are sent once: models and gateways repeat themselves."""
+    conversation = None if session is None or not reply.calls else opened(session)
+    planned = list(_planned(binding, reply, conversation))
+    requests = list({step.same: step for _, step in planned if isinstance(step, Request)}.values())
+    replies = (yield requests) if requests else []
+    arrived = {request.same: reply for request, reply in zip(requests, replies, strict=True)}
+    return [
+        _outcome(binding, made, arrived[step.same] if isinstance(step, Request) else step)
+        for made, step in planned
+    ]
 
 
 def _planned(
-    binding: Binding, reply: ModelReply, session: object
+    binding: Binding, reply: ModelReply, conversation: Session | None
 ) -> Iterator[tuple[ToolCall, Request | HaloError]]:
-    """Yield what to do about each of HALO's calls: a request to send, or the reason not to."""
-    conversation = None if session is None else opened(session)
-    own = [made for made in reply.calls if is_own(made.name)]
-    given = session_data(conversation) if conversation and own else None
-    left = binding.max_calls_per_turn - (calls_this_turn(conversation) if conversation else 0)
-    for made in own:
+    """Yield what to do about each call: a request to send, or the reason not to."""
+    left = binding.max_calls_per_turn - (conversation.calls_this_turn if conversation else 0)
+    for made in reply.calls:
         try:
             if reply.problem == "truncated":
                 raise TruncatedArgumentsError(CUT_OFF)
-            request = _request(binding, made.name, made.raw, given)
+            request = _request(binding, binding.function(made.name), made.raw, conversation)
         except ToolCallError as error:
             yield made, error
             continue
@@ -257,17 +290,14 @@ def _planned(
         left -= 1
 
 
-def _request(binding: Binding, name: str, raw: object, given: dict[str, Any] | None) -> Request:
+def _request(binding: Binding, function: Function, raw: object, conversation: Session | None) -> Request:
     """Return the request that carries out a call, about the application's conversation if one is given.
 
     Raises:
         ToolCallError: The call cannot be carried out.
     """
-    arguments = read_arguments(raw, binding.parameters(name))
-    if given is not None:
-        arguments["sessionData"] = given
-    arguments.setdefault("sessionData", {})
-    return function_request(binding.scope, name, arguments)
+    arguments = read_arguments(raw, function.parameters(binding.session), function.repairs)
+    return function.request(Invocation(binding.scope, arguments, conversation))
 
 
 def _reply(outcome: Reply | HaloError) -> Reply:
@@ -284,8 +314,9 @@ def _outcome(binding: Binding, made: ToolCall, answer: Reply | HaloError) -> Out
     """
     if isinstance(answer, ToolCallError):
         return Outcome(made, ok=False, body=str(answer), error=answer)
+    function = binding.function(made.name)
     try:
-        found = retrieved(_reply(answer))
+        result = function.result(_reply(answer))
     except (AuthenticationError, PermissionDeniedError):
         raise
     except HaloError as error:
@@ -293,5 +324,4 @@ def _outcome(binding: Binding, made: ToolCall, answer: Reply | HaloError) -> Out
             raise
         logger.warning("a call of %s failed: %s", made.name, type(error).__name__)
         return Outcome(made, ok=False, body=UNAVAILABLE if is_outage(error) else REFUSED, error=error)
-    body = fitted(found.function_response.to_dict(), binding.max_result_chars)
-    return Outcome(made, ok=True, body=body)
+    return Outcome(made, ok=True, body=fitted(function.body(result), binding.max_result_chars))

@@ -51,6 +51,44 @@ def _check_key(key: object, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Effects:
+    """What calling a function does to memory, for hosts that ask a person before they run one.
+
+    Attributes:
+        read_only: Nothing is written.
+        destructive: Something may be lost.
+        idempotent: A second identical call changes nothing more.
+    """
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A function as a model is told of it, before any provider's spelling.
+
+    Attributes:
+        name: What the model calls it.
+        description: When to call it.
+        parameters: JSON Schema of the arguments the model writes.
+        strict: Whether the provider is asked to enforce the schema.
+        effects: What calling it does, where that is known.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    strict: bool = False
+    effects: Effects | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name, description and parameters, in this order."""
+        return {"name": self.name, "description": self.description, "parameters": self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """One request of a model to run a function.
 

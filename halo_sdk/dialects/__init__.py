@@ -1,8 +1,9 @@
-"""Name → dialect, the only registry. One more dialect is one file beside this one and one line here."""
+"""Name → dialect, the only registry. One more dialect, or one more history, is one file beside this one and one line here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from halo_sdk.dialects.base import Dialect
+from halo_sdk.dialects.base import Dialect, History
 from halo_sdk.dialects.gemini import Gemini
 from halo_sdk.dialects.json_schema import JsonSchema
 from halo_sdk.dialects.openai import OpenAI
@@ -16,6 +17,9 @@ DIALECTS: Mapping[str, Dialect] = {
         OpenAI(),
     )
 }
+
+HISTORIES: Sequence[History] = (*DIALECTS.values(),)
+"""Every way a conversation may be written down: the dialects', and those of frameworks that have one of their own."""
 
 
 def named(name: str) -> Dialect:
@@ -41,3 +45,29 @@ def detected(reply: object) -> Dialect:
             f"cannot tell the dialect of this reply; pass dialect= one of {sorted(DIALECTS)}"
         )
     return matches[0]
+
+
+def calls_in(message: Mapping[str, Any]) -> int:
+    """Return how many calls of HALO's functions a message of a history carries."""
+    return max(history.own_calls(message) for history in HISTORIES)
+
+
+def is_answer(message: Mapping[str, Any]) -> bool:
+    """Tell whether a message of a history was produced by the model."""
+    return any(history.is_answer(message) for history in HISTORIES)
+
+
+def opens_turn(message: Mapping[str, Any]) -> bool:
+    """Tell whether a message of a history was said by the end user, so that a new turn begins."""
+    return any(history.opens_turn(message) for history in HISTORIES)
+
+
+def without_own_calls(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a history without HALO's calls and their results, and without results whose call is gone.
+
+    Applying it twice changes nothing more.
+    """
+    kept = list(messages)
+    for history in HISTORIES:
+        kept = history.without_own_calls(kept)
+    return kept

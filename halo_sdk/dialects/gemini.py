@@ -10,9 +10,18 @@ Source:
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Dialect, ModelReply, either, mapping, mappings, tool_call
-from halo_sdk.functions import is_own
-from halo_sdk.types import Outcome
+from halo_sdk.dialects.base import (
+    Answered,
+    Called,
+    Dialect,
+    ModelReply,
+    declaration,
+    either,
+    mapping,
+    mappings,
+    tool_call,
+)
+from halo_sdk.types import Declaration, Outcome
 
 _REPLY_FIELDS = frozenset(
     {
@@ -25,6 +34,7 @@ _REPLY_FIELDS = frozenset(
         "model_version",
     }
 )
+_SCHEMA_FIELDS = ("parameters_json_schema", "parametersJsonSchema", "parameters")
 _GOOD_FINISHES = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED"})
 
 
@@ -32,18 +42,24 @@ class Gemini(Dialect):
     """Contents and parts."""
 
     name: ClassVar[str] = "gemini"
+    fields: ClassVar[tuple[str, ...]] = ("parts",)
 
-    def declare(self, declarations: Sequence[dict[str, Any]], *, strict: bool) -> list[dict[str, Any]]:  # noqa: ARG002
+    def declare(self, declarations: Sequence[Declaration], *, strict: bool) -> list[dict[str, Any]]:  # noqa: ARG002
         """Return one tool that holds every declaration. There is no flag for strictness; the closed schema is all."""
         spelled = [
             {
-                "name": each["name"],
-                "description": each["description"],
-                "parameters_json_schema": each["parameters"],
+                "name": each.name,
+                "description": each.description,
+                "parameters_json_schema": each.parameters,
             }
             for each in declarations
         ]
         return [{"function_declarations": spelled}]
+
+    def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
+        """Read every function of a tool, whichever of the two schema fields it uses."""
+        listed = mappings(either(tool, "function_declarations", "functionDeclarations"))
+        return [declaration({**each, "schema": either(each, *_SCHEMA_FIELDS)}, "schema") for each in listed]
 
     def recognises(self, reply: object) -> bool:
         """Tell by a response's fields, or by a bare content of role `model`."""
@@ -59,7 +75,8 @@ class Gemini(Dialect):
         if not candidates:
             return ModelReply(problem="empty_candidates")
         finish = either(candidates[0], "finishReason", "finish_reason")
-        return _read_content(mapping(candidates[0].get("content")), _problem(finish))
+        others = [mapping(each.get("content")) for each in candidates[1:]]
+        return _read_content(mapping(candidates[0].get("content")), _problem(finish), others)
 
     def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         """Return one content with all results; none at all when nothing is answered yet."""
@@ -73,22 +90,16 @@ class Gemini(Dialect):
     def opens_turn(self, message: Mapping[str, Any]) -> bool:
         """Tell by a part of role `user` that is no function response."""
         parts = mappings(message.get("parts"))
-        return message.get("role") in {"user", None} and any(_result(part) is None for part in parts)
+        return message.get("role") in {"user", None} and any(
+            not isinstance(self.part(part), Answered) for part in parts
+        )
 
-    def own_calls(self, message: Mapping[str, Any]) -> int:
-        """Count the function calls with our prefix."""
-        return sum(is_own(mapping(_call(part)).get("name")) for part in mappings(message.get("parts")))
-
-    def without_own_calls(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Drop parts by the name of their function: calls and results both carry it, ids are optional."""
-        kept = []
-        for message in messages:
-            parts = message.get("parts")
-            if not isinstance(parts, list):
-                kept.append(message)
-            elif others := [part for part in parts if not _is_own(part)]:
-                kept.append({**message, "parts": others})
-        return kept
+    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+        """Read a content's part: calls and results both carry the name, ids are optional."""
+        call, result = _call(value), either(value, "functionResponse", "function_response")
+        if call is not None:
+            return Called(call.get("name"), call.get("id"))
+        return Answered(result.get("name"), result.get("id")) if isinstance(result, dict) else None
 
 
 def _problem(finish: object) -> str | None:
@@ -97,28 +108,27 @@ def _problem(finish: object) -> str | None:
     return "truncated" if finish == "MAX_TOKENS" else finish.lower()
 
 
-def _read_content(content: Mapping[str, Any], problem: str | None) -> ModelReply:
-    found = [call for part in mappings(content.get("parts")) if (call := _call(part)) is not None]
-    calls = tuple(
-        tool_call(call.get("name"), call.get("args"), call.get("id"), index)
-        for index, call in enumerate(found)
+def _read_content(
+    content: Mapping[str, Any], problem: str | None, others: Sequence[Mapping[str, Any]] = ()
+) -> ModelReply:
+    return ModelReply(
+        calls=tuple(
+            tool_call(call.get("name"), call.get("args"), call.get("id"), index)
+            for index, call in enumerate(_calls(content))
+        ),
+        turn=(dict(content),) if content else (),
+        problem=problem,
+        ignored_calls=sum(len(_calls(other)) for other in others),
     )
-    return ModelReply(calls=calls, message=dict(content) or None, problem=problem)
+
+
+def _calls(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [call for part in mappings(content.get("parts")) if (call := _call(part)) is not None]
 
 
 def _call(part: Mapping[str, Any]) -> dict[str, Any] | None:
     call = either(part, "functionCall", "function_call")
     return call if isinstance(call, dict) else None
-
-
-def _result(part: Mapping[str, Any]) -> dict[str, Any] | None:
-    result = either(part, "functionResponse", "function_response")
-    return result if isinstance(result, dict) else None
-
-
-def _is_own(part: object) -> bool:
-    named = _call(mapping(part)) or _result(mapping(part))
-    return named is not None and is_own(named.get("name"))
 
 
 def _response(outcome: Outcome) -> dict[str, Any]:

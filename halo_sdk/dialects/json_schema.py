@@ -4,11 +4,11 @@ Source:
     The declaration HALO publishes. A call is `{"name", "arguments", "id"?}`, or a list of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Dialect, ModelReply, mappings, tool_call
-from halo_sdk.types import Outcome
+from halo_sdk.dialects.base import Answered, Called, Dialect, ModelReply, declaration, mappings, tool_call
+from halo_sdk.types import Declaration, Outcome
 
 
 class JsonSchema(Dialect):
@@ -16,9 +16,13 @@ class JsonSchema(Dialect):
 
     name: ClassVar[str] = "json-schema"
 
-    def declare(self, declarations: Sequence[dict[str, Any]], *, strict: bool) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Return the neutral declarations themselves."""
-        return list(declarations)
+    def declare(self, declarations: Sequence[Declaration], *, strict: bool) -> list[dict[str, Any]]:  # noqa: ARG002
+        """Return name, description and parameters of each."""
+        return [each.to_dict() for each in declarations]
+
+    def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
+        """Read name, description and parameters."""
+        return [declaration(tool, "parameters")]
 
     def recognises(self, reply: object) -> bool:
         """Tell by a name beside arguments, alone or in a list."""
@@ -39,6 +43,15 @@ class JsonSchema(Dialect):
     def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         """Return one `{"name", "output" | "error"}` a call, with the id of a call that had one."""
         return [_result(outcome) for outcome in outcomes]
+
+    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+        """Read what `read` and `write` know; anything with a role or a type is another's."""
+        if "role" in value or "type" in value or "name" not in value:
+            return None
+        if "arguments" in value:
+            return Called(value["name"], value.get("id"))
+        answered = "output" in value or "error" in value
+        return Answered(value["name"], value.get("id")) if answered else None
 
 
 def _calls(reply: object) -> list[dict[str, Any]]:

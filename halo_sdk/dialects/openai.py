@@ -10,43 +10,68 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from halo_sdk._plain import dumps
-from halo_sdk.dialects.base import Dialect, ModelReply, mapping, mappings, tool_call
-from halo_sdk.functions import is_own
-from halo_sdk.types import Outcome, ToolCall
+from halo_sdk.dialects.base import (
+    Answered,
+    Called,
+    Dialect,
+    ModelReply,
+    declaration,
+    either,
+    from_user,
+    mapping,
+    mappings,
+    tool_call,
+)
+from halo_sdk.types import Declaration, Outcome, ToolCall
+
+_KINDS = frozenset({"function", "custom"})
 
 
 class OpenAI(Dialect):
     """Chat Completions."""
 
     name: ClassVar[str] = "openai"
+    fields: ClassVar[tuple[str, ...]] = ("tool_calls", "function_call")
 
-    def declare(self, declarations: Sequence[dict[str, Any]], *, strict: bool) -> list[dict[str, Any]]:
+    def declare(self, declarations: Sequence[Declaration], *, strict: bool) -> list[dict[str, Any]]:
         """Return one tool a declaration. `strict` is always said: its absence means different things in different places."""
-        return [{"type": "function", "function": {**each, "strict": strict}} for each in declarations]
+        return [
+            {"type": "function", "function": {**each.to_dict(), "strict": strict}} for each in declarations
+        ]
+
+    def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
+        """Read what is under `function`."""
+        function = mapping(tool.get("function"))
+        return [declaration(function, "parameters", strict=function.get("strict"))] if function else []
 
     def recognises(self, reply: object) -> bool:
         """Tell by `choices`, or by a bare assistant message."""
         fields = mapping(reply)
-        # A `type` beside the role is another provider's message.
-        return "choices" in fields or (fields.get("role") == "assistant" and "type" not in fields)
+        # A `type` beside the role, or in a block a call, is another provider's message.
+        return "choices" in fields or (
+            fields.get("role") == "assistant"
+            and "type" not in fields
+            and all(block.get("type") != "tool_use" for block in mappings(fields.get("content")))
+        )
 
     def read(self, reply: object) -> ModelReply:
         """Read the first choice only; a finish reason is believed when it says the output was cut."""
         fields = mapping(reply)
         if "choices" not in fields:
-            return _read_message(fields, fields, None)
+            return _read_message(fields, fields)
         choices = mappings(fields["choices"])
         if not choices:
             return ModelReply(problem="empty_choices")
-        problem = "truncated" if choices[0].get("finish_reason") == "length" else None
-        return _read_message(mapping(choices[0].get("message")), fields, problem)
+        return _read_message(
+            mapping(choices[0].get("message")),
+            fields,
+            problem="truncated" if choices[0].get("finish_reason") == "length" else None,
+            ignored_calls=sum(len(_calls(mapping(each.get("message")))) for each in choices[1:]),
+        )
 
     def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-        """Return one message of role `tool` a call. The format has no error flag, so the content says it."""
-        return [
-            {"role": "tool", "tool_call_id": outcome.call.id, "content": _content(outcome)}
-            for outcome in outcomes
-        ]
+        """Return one message a call. The format has no error flag, so the content says it."""
+        return [_result(outcome) for outcome in outcomes]
 
     def is_answer(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role `assistant`."""
@@ -54,47 +79,51 @@ class OpenAI(Dialect):
 
     def opens_turn(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role `user`."""
-        return message.get("role") == "user" and "parts" not in message
+        return from_user(message)
 
-    def own_calls(self, message: Mapping[str, Any]) -> int:
-        """Count the tool calls with our prefix."""
-        return sum(is_own(_name(call)) for call in mappings(message.get("tool_calls")))
-
-    def without_own_calls(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Pair results with calls by id, reading forward: some services use an id again in a later turn."""
-        ours: dict[Any, bool] = {}
-        kept = []
-        for message in messages:
-            calls = mappings(message.get("tool_calls"))
-            ours.update({call.get("id"): is_own(_name(call)) for call in calls})
-            if any(is_own(_name(call)) for call in calls):
-                kept += _with_calls(message, [call for call in calls if not is_own(_name(call))])
-            elif not _is_own_or_orphan(message, ours):
-                kept.append(message)
-        return kept
+    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+        """Read a message of role `tool`, or a call. Some services pair the two by name and know no ids."""
+        if value.get("role") in {"tool", "function"}:
+            named = either(value, "name", "tool_name")
+            call_id = value.get("tool_call_id")
+            return Answered(named, call_id) if named is not None or call_id is not None else None
+        is_call = not _KINDS.isdisjoint(value) or {"name", "arguments"} <= value.keys()
+        return (
+            Called(_name(value), value.get("id"))
+            if is_call and value.get("type", "function") in _KINDS
+            else None
+        )
 
 
-def _read_message(message: Mapping[str, Any], reply: Mapping[str, Any], problem: str | None) -> ModelReply:
+def _read_message(
+    message: Mapping[str, Any], reply: Mapping[str, Any], problem: str | None = None, ignored_calls: int = 0
+) -> ModelReply:
     raw_calls = [
-        {**call, "id": call.get("id") or _made_id(reply, index)}
-        for index, call in enumerate(mappings(message.get("tool_calls")))
+        call
+        if call is message.get("function_call")
+        else {**call, "id": call.get("id") or _made_id(reply, index)}
+        for index, call in enumerate(_calls(message))
     ]
-    echo = {"role": "assistant", **message} if message else None
-    if echo and raw_calls:
-        echo["tool_calls"] = raw_calls
+    turn = {"role": "assistant", **message}
+    if mappings(message.get("tool_calls")):
+        turn["tool_calls"] = raw_calls
     calls = tuple(_read_call(call, index) for index, call in enumerate(raw_calls))
-    return ModelReply(calls=calls, message=echo, problem=problem)
+    return ModelReply(calls, (turn,) if message else (), problem, ignored_calls)
+
+
+def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of a message, or the one call of the days before there were several."""
+    legacy = message.get("function_call")
+    return mappings(message.get("tool_calls")) or ([legacy] if isinstance(legacy, dict) else [])
 
 
 def _read_call(call: Mapping[str, Any], index: int) -> ToolCall:
-    custom = mapping(call.get("custom"))
-    function = mapping(call.get("function"))
-    raw = custom.get("input") if custom else function.get("arguments")
-    return tool_call(_name(call), raw, call["id"], index)
+    spelled = mapping(call.get("function") or call.get("custom")) or call
+    return tool_call(_name(call), either(spelled, "arguments", "input"), call.get("id"), index)
 
 
 def _name(call: Mapping[str, Any]) -> object:
-    return mapping(call.get("function") or call.get("custom")).get("name")
+    return (mapping(call.get("function") or call.get("custom")) or call).get("name")
 
 
 def _made_id(reply: Mapping[str, Any], index: int) -> str:
@@ -102,23 +131,10 @@ def _made_id(reply: Mapping[str, Any], index: int) -> str:
     return "call_" + hashlib.sha256(f"{index}:{dumps(reply)}".encode()).hexdigest()[:24]
 
 
-def _content(outcome: Outcome) -> str:
-    if not outcome.ok:
-        return dumps({"error": outcome.body})
-    return outcome.body if isinstance(outcome.body, str) else dumps(outcome.body)
-
-
-def _with_calls(message: dict[str, Any], calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the message with these calls only, or nothing when it then says nothing."""
-    rest = {key: value for key, value in message.items() if key != "tool_calls"}
-    if calls:
-        return [{**rest, "tool_calls": calls}]
-    return [rest] if any(value for key, value in rest.items() if key not in {"role", "name", "id"}) else []
-
-
-def _is_own_or_orphan(message: Mapping[str, Any], ours: Mapping[Any, bool]) -> bool:
-    if message.get("role") not in {"tool", "function"}:
-        return False
-    if "tool_call_id" not in message:
-        return is_own(message.get("name"))
-    return ours.get(message["tool_call_id"], True)
+def _result(outcome: Outcome) -> dict[str, Any]:
+    """Return a message of role `tool`, or of role `function` for a call of the days before calls had ids."""
+    content = outcome.body if outcome.ok else {"error": outcome.body}
+    text = content if isinstance(content, str) else dumps(content)
+    if outcome.call.id is None:
+        return {"role": "function", "name": outcome.call.name, "content": text}
+    return {"role": "tool", "tool_call_id": outcome.call.id, "content": text}

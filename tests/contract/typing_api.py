@@ -64,7 +64,8 @@ async def the_same_awaited(http_client: httpx.AsyncClient) -> None:
         assert_type(await memory.handle({}), ToolResults)
         assert_type(await memory.retrieve("hi"), RetrieveResult)
         assert_type(await memory.capture("hi"), CaptureResult)
-        assert_type(await memory.call("name", {}), RetrieveResult)
+        assert_type(await memory.call("halo_retrieve_end_user_memory", {}), RetrieveResult)
+        assert_type(await memory.call("halo_capture_end_user_memory", {}), CaptureResult)
 
 
 def what_failed(error: HaloError) -> str | None:

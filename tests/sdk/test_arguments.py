@@ -24,7 +24,7 @@ class ProtoMap:
 
 @pytest.mark.parametrize("written", [None, "", "  \n", "null", '""', {}, "{}", '"{}"'])
 def test_no_arguments_are_an_empty_session(written):
-    assert read_arguments(written, PARAMETERS) == {"sessionData": {}}
+    assert read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs) == {"sessionData": {}}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_no_arguments_are_an_empty_session(written):
     ],
 )
 def test_a_limit_is_coerced_and_clamped_or_dropped(written, limit):
-    assert read_arguments({"limit": written}, PARAMETERS).get("limit") == limit
+    assert read_arguments({"limit": written}, PARAMETERS, FUNCTIONS["retrieve"].repairs).get("limit") == limit
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_limit_is_coerced_and_clamped_or_dropped(written, limit):
     ],
 )
 def test_a_query_is_text_and_never_decoded(written, query):
-    assert read_arguments({"query": written}, PARAMETERS).get("query") == query
+    assert read_arguments({"query": written}, PARAMETERS, FUNCTIONS["retrieve"].repairs).get("query") == query
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,10 @@ def test_a_query_is_text_and_never_decoded(written, query):
     ],
 )
 def test_session_data_becomes_an_object(written, session_data):
-    assert read_arguments({"sessionData": written}, PARAMETERS)["sessionData"] == session_data
+    assert (
+        read_arguments({"sessionData": written}, PARAMETERS, FUNCTIONS["retrieve"].repairs)["sessionData"]
+        == session_data
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,16 +119,19 @@ def test_session_data_becomes_an_object(written, session_data):
 )
 def test_what_is_no_object_is_refused_in_words_for_the_model(written, message):
     with pytest.raises(InvalidArgumentsError, match=message):
-        read_arguments(written, PARAMETERS)
+        read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs)
 
 
 def test_arguments_encoded_twice_are_decoded():
-    assert read_arguments('"{\\"query\\":\\"tea\\"}"', PARAMETERS)["query"] == "tea"
+    assert (
+        read_arguments('"{\\"query\\":\\"tea\\"}"', PARAMETERS, FUNCTIONS["retrieve"].repairs)["query"]
+        == "tea"
+    )
 
 
 def test_arguments_may_be_a_proto_map():
     written = ProtoMap(query="tea", limit=5.0, sessionData=ProtoMap(turns=(ProtoMap(n=1.0),)))
-    assert read_arguments(written, PARAMETERS) == {
+    assert read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs) == {
         "sessionData": {"turns": [{"n": 1.0}]},
         "query": "tea",
         "limit": 5,
@@ -133,9 +139,9 @@ def test_arguments_may_be_a_proto_map():
 
 
 def test_arguments_a_model_nested_in_the_wrong_place_are_data():
-    assert read_arguments({"sessionData": {"query": "tea", "limit": "1"}}, PARAMETERS) == {
-        "sessionData": {"query": "tea", "limit": "1"}
-    }
+    assert read_arguments(
+        {"sessionData": {"query": "tea", "limit": "1"}}, PARAMETERS, FUNCTIONS["retrieve"].repairs
+    ) == {"sessionData": {"query": "tea", "limit": "1"}}
 
 
 def test_what_repair_cannot_fix_is_refused_by_the_declaration_without_quoting_it():
@@ -143,9 +149,9 @@ def test_what_repair_cannot_fix_is_refused_by_the_declaration_without_quoting_it
         "type": "object",
         "properties": {"when": {"type": "object", "properties": {"day": {"type": "string"}}}},
     }
-    assert read_arguments({"when": {"day": "Monday"}}, parameters) == {"when": {"day": "Monday"}}
+    assert read_arguments({"when": {"day": "Monday"}}, parameters, {}) == {"when": {"day": "Monday"}}
     with pytest.raises(
         InvalidArgumentsError, match=r"argument 'when' 'day' does not fit .*\(type\)"
     ) as caught:
-        read_arguments({"when": {"day": 424242}}, parameters)
+        read_arguments({"when": {"day": 424242}}, parameters, {})
     assert "424242" not in str(caught.value)

@@ -1,6 +1,8 @@
 """What is stored after the final answer, and what is left out."""
 
 import asyncio
+import base64
+import hashlib
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
@@ -17,6 +19,9 @@ from halo_sdk import (
 )
 from halo_sdk import _session as session_module
 from tests.sdk.fakes import RECEIPT, RETRIEVE, async_memory, gemini_reply, openai_reply, sent
+
+CONTENT = b"any picture" * 20
+B64 = base64.b64encode(CONTENT).decode()
 
 USER = {"role": "user", "content": "Keep my reports short."}
 ANSWER = {"role": "assistant", "content": "I will."}
@@ -129,6 +134,8 @@ def test_memory_does_not_learn_its_own_words_again_from_openai_messages(service,
         {"role": "tool", "tool_call_id": "call_0", "content": "recalled"},
         {"role": "tool", "tool_call_id": "gone", "content": "an orphan"},
         {"role": "function", "name": RETRIEVE, "content": "recalled"},
+        {"role": "assistant", "function_call": {"name": RETRIEVE, "arguments": "{}"}},
+        {"role": "assistant", "function_call": {"name": "clock", "arguments": "{}"}},
         {"role": "function", "name": "clock", "content": "noon"},
         ANSWER,
     ]
@@ -137,6 +144,7 @@ def test_memory_does_not_learn_its_own_words_again_from_openai_messages(service,
         {"role": "assistant", "content": None, "tool_calls": reply["tool_calls"][1:]},
         {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
         {"role": "assistant", "content": "One moment."},
+        {"role": "assistant", "function_call": {"name": "clock", "arguments": "{}"}},
         {"role": "function", "name": "clock", "content": "noon"},
     ]
 
@@ -195,20 +203,23 @@ IMAGE = {"type": "image", "omitted": True, "bytes": 3}
 @pytest.mark.parametrize(
     ("block", "kind"),
     [
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj", "detail": "low"}}, "image"),
-        ({"type": "input_image", "image_url": "data:image/png;base64,YWJj"}, "image"),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "YWJj"}}, "image"),
-        ({"inlineData": {"mimeType": "video/mp4", "data": "YWJj"}}, "video"),
-        ({"inline_data": {"mime_type": "image/png", "data": b"abc"}}, "file"),
-        ({"type": "input_audio", "input_audio": {"format": "wav", "data": "YWJj"}}, "audio"),
-        ({"type": "file", "file": {"file_data": "data:application/pdf;base64,YWJj"}}, "file"),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + B64, "detail": "low"}},
+            "image",
+        ),
+        ({"type": "input_image", "image_url": "data:image/png;base64," + B64}, "image"),
+        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": B64}}, "image"),
+        ({"inlineData": {"mimeType": "video/mp4", "data": B64}}, "video"),
+        ({"inline_data": {"mime_type": "image/png", "data": CONTENT}}, "file"),
+        ({"type": "input_audio", "input_audio": {"format": "wav", "data": B64}}, "audio"),
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + B64}}, "file"),
     ],
 )
 def test_binary_content_becomes_a_placeholder(service, memory, block, kind):
     body = captured(service, memory, [{"role": "user", "content": [block]}, ANSWER])
     (placeholder,) = body["sessionData"]["messages"][0]["content"]
-    assert placeholder.pop("sha256").startswith("ba7816bf")
-    assert placeholder == {"type": kind, "omitted": True, "bytes": 3}
+    assert placeholder.pop("sha256") == hashlib.sha256(CONTENT).hexdigest()
+    assert placeholder == {"type": kind, "omitted": True, "bytes": len(CONTENT)}
 
 
 def test_text_that_only_looks_binary_is_kept(service, memory):
@@ -219,8 +230,10 @@ def test_text_that_only_looks_binary_is_kept(service, memory):
 
 
 def test_base64_that_is_none_is_still_left_out(service, memory):
-    body = captured(service, memory, {"messages": [USER, ANSWER], "picture": "data:image/png;base64,a"})
-    assert body["sessionData"]["picture"]["bytes"] == 1
+    body = captured(
+        service, memory, {"messages": [USER, ANSWER], "picture": "data:image/png;base64," + "a" * 201}
+    )
+    assert body["sessionData"]["picture"]["bytes"] == 201
 
 
 def test_broken_text_is_repaired(service, memory):

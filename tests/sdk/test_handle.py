@@ -196,8 +196,8 @@ def test_missing_ids_are_made_up_the_same_in_the_echo_and_the_result(service, me
     for call in reply["choices"][0]["message"]["tool_calls"]:
         call["id"] = None
     results = memory.handle(reply)
-    assert results.message is not None
-    ids = [call["id"] for call in results.message["tool_calls"]]
+    (turn,) = results.turn
+    ids = [call["id"] for call in turn["tool_calls"]]
     assert ids == [result["tool_call_id"] for result in results]
     assert len(set(ids)) == 2
     assert all(ids)
@@ -283,14 +283,14 @@ def test_one_failing_call_does_not_cost_its_siblings_their_results(service, memo
     service["function"].mock(
         side_effect=[httpx.Response(404, json={"error": "x"}), httpx.Response(200, json=FOUND)]
     )
-    results = memory.handle(openai_reply((RETRIEVE, "{}"), (RETRIEVE, "[]"), (RETRIEVE, "{}")))
+    results = memory.handle(openai_reply((RETRIEVE, "{}"), (RETRIEVE, "[]"), (RETRIEVE, '{"query":"tea"}')))
     assert [outcome.ok for outcome in results.outcomes] == [False, False, True]
     assert [r["tool_call_id"] for r in results] == ["call_0", "call_1", "call_2"]
 
 
 def test_calls_beyond_the_cap_are_told_that_memory_was_consulted(service, make):
     memory = make().for_user("user_123", max_calls_per_turn=2)
-    results = memory.handle(openai_reply(*[(RETRIEVE, "{}")] * 3))
+    results = memory.handle(openai_reply(*[(RETRIEVE, {"limit": n}) for n in (1, 2, 3)]))
     assert [outcome.ok for outcome in results.outcomes] == [True, True, False]
     assert "already consulted" in contents(results)[2]["error"]
     assert service["function"].call_count == 2

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from halo_sdk import Memory
 from halo_sdk._plain import size_bytes
-from halo_sdk._session import MAX_QUESTION_BYTES, opened, session_data
+from halo_sdk._session import MAX_QUESTION_BYTES, opened
 from tests.sdk.fakes import RETRIEVE, openai_reply, sent
 
 
@@ -50,13 +50,13 @@ def test_of_a_long_conversation_the_newest_whole_messages_go_with_a_question(ser
 def test_a_short_conversation_goes_whole_and_so_does_its_state():
     history = [user("one"), {"role": "assistant", "content": "two"}, user("three")]
     session = {"messages": history, "plan": "pro", "cart": [1, None, {"n": 2.5}]}
-    assert session_data(opened(session)) == session
+    assert opened(session).question == session
 
 
 def test_the_end_user_s_question_goes_along_however_much_the_application_did_since():
     question = user("Which of my files is about whales?")
     since = [message for number in range(9) for message in result(number, "y" * 10_000)]
-    newest = session_data(opened([user("old"), question, *since]))["messages"]
+    newest = opened([user("old"), question, *since]).question["messages"]
     assert newest == [question, *since[-len(newest) + 1 :]]
     assert len(newest) > 10
 
@@ -64,7 +64,7 @@ def test_the_end_user_s_question_goes_along_however_much_the_application_did_sin
 def test_a_question_before_a_result_larger_than_all_the_room_goes_alone():
     question = user("What does this say?")
     huge = [{"role": "assistant", "content": "Reading."}, *result(0, "y" * 70_000)]
-    assert session_data(opened([question, *huge])) == {"messages": [question]}
+    assert opened([question, *huge]).question == {"messages": [question]}
 
 
 def test_a_question_of_gemini_is_told_from_the_results_that_carry_the_same_role():
@@ -72,12 +72,12 @@ def test_a_question_of_gemini_is_told_from_the_results_that_carry_the_same_role(
     call = {"role": "model", "parts": [{"functionCall": {"name": "read_file", "args": {}}}]}
     answer = {"name": "read_file", "response": {"output": "y" * 70_000}}
     answered = {"role": "user", "parts": [{"functionResponse": answer}]}
-    assert session_data(opened([question, call, answered])) == {"messages": [question]}
+    assert opened([question, call, answered]).question == {"messages": [question]}
 
 
 @pytest.mark.parametrize("content", ["é" * 200_000, [{"type": "text", "text": "é" * 200_000}]])
 def test_a_question_larger_than_the_room_is_cut_in_its_text(content):
-    data = session_data(opened([user("old"), user(content)]))
+    data = opened([user("old"), user(content)]).question
     (message,) = data["messages"]
     assert message["role"] == "user"
     assert "ééé" in str(message["content"])
@@ -86,27 +86,27 @@ def test_a_question_larger_than_the_room_is_cut_in_its_text(content):
 
 def test_a_question_of_very_many_parts_is_cut_to_its_first():
     parts = [{"type": "text", "text": str(number)} for number in range(10_000)]
-    (message,) = session_data(opened([user(parts)]))["messages"]
+    (message,) = opened([user(parts)]).question["messages"]
     assert message["content"][:2] == [{"type": "text", "text": "0"}, {"type": "text", "text": "1"}]
     assert size_bytes(message) <= MAX_QUESTION_BYTES
 
 
 def test_without_an_end_user_the_newest_message_counts():
-    data = session_data(opened([{"role": "assistant", "content": "z" * 100_000}]))
+    data = opened([{"role": "assistant", "content": "z" * 100_000}]).question
     assert data["messages"][0]["content"].startswith("zzz")
 
 
 def test_of_a_large_state_the_small_fields_stay_whole_and_the_messages_keep_their_room():
     history = [user("x" * 1_000) for _ in range(40)]
     state = {"page": "d" * 200_000, "plan": "pro", "rows": [7] * 100_000, "locale": "pt"}
-    data = session_data(opened({"messages": history, **state}))
+    data = opened({"messages": history, **state}).question
     assert data["messages"] == history
     assert (data["plan"], data["locale"]) == ("pro", "pt")
     assert size_bytes(data) <= MAX_QUESTION_BYTES
 
 
 def test_a_state_without_messages_may_use_all_the_room():
-    data = session_data(opened({"plan": "pro", "page": "d" * 200_000}))
+    data = opened({"plan": "pro", "page": "d" * 200_000}).question
     assert data["plan"] == "pro"
     assert list(data) == ["plan", "page"]
     assert MAX_QUESTION_BYTES - 100 < size_bytes(data) <= MAX_QUESTION_BYTES
@@ -115,7 +115,7 @@ def test_a_state_without_messages_may_use_all_the_room():
 def test_a_result_whose_call_was_left_out_is_left_out_too():
     called, answered = result(0, "y" * 100)
     called["content"] = "c" * 70_000
-    assert session_data(opened([user("hi"), called, answered])) == {"messages": [user("hi")]}
+    assert opened([user("hi"), called, answered]).question == {"messages": [user("hi")]}
 
 
 SAID = st.sampled_from([0, 10, 20_000, 70_000]).map("ü".__mul__)
@@ -131,7 +131,7 @@ STATE = st.dictionaries(st.sampled_from("abc"), SAID | st.integers() | st.none()
 
 @given(history=MESSAGES, state=STATE)
 def test_what_goes_with_a_question_is_bounded_and_in_order_and_holds_the_newest(history, state):
-    data = session_data(opened({"messages": history, **state}))
+    data = opened({"messages": history, **state}).question
     assert size_bytes(data) <= MAX_QUESTION_BYTES
     kept = iter(range(len(history)))
     for message in data.get("messages", []):

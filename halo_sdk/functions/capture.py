@@ -1,0 +1,61 @@
+"""`halo_capture_end_user_memory`: the model decides when an exchange is worth keeping; what is kept is the application's history.
+
+Off unless an application asks for it. No word of the model's is stored: a model invents what was said, and who said it.
+"""
+
+import hashlib
+from typing import Any, ClassVar
+
+from halo_sdk._plain import dumps
+from halo_sdk._session import so_far
+from halo_sdk._wire import Reply, Request, capture_request, captured
+from halo_sdk.errors import ToolCallError
+from halo_sdk.functions.base import Function, Invocation, SessionSource, nullable
+from halo_sdk.types import CaptureResult, Effects
+
+CAPTURE = "halo_capture_end_user_memory"
+
+_REASON = "What kind of thing the end user said."
+_KINDS = ("preference", "fact", "plan", "correction", "other")
+
+
+class Capture(Function):
+    """The conversation up to the end user's last words."""
+
+    key: ClassVar[str] = "capture"
+    name: ClassVar[str] = CAPTURE
+    description: ClassVar[str] = (
+        "Keep the current conversation in this end user's long-term memory. "
+        "Call it when the end user says something worth remembering."
+    )
+    effects: ClassVar[Effects] = Effects(idempotent=True)
+
+    def parameters(self, session: SessionSource) -> dict[str, Any]:
+        """Return one choice among words of ours: for the application to read, and never stored."""
+        kinds = {"type": "string", "enum": list(_KINDS)}
+        reason = nullable(kinds, _REASON) if session == "app" else {**kinds, "description": _REASON}
+        return {"type": "object", "properties": {"reason": reason}}
+
+    def request(self, made: Invocation) -> Request:
+        """Store the application's history. The key comes from its content: a call made twice captures once."""
+        conversation = None if made.session is None else so_far(made.session)
+        if conversation is None or not conversation.session_data.get("messages"):
+            raise ToolCallError(
+                "there is no conversation to keep; answer without calling this function again"
+            )
+        said = dumps([made.scope.project, made.scope.end_user, conversation.session_data])
+        return capture_request(
+            made.scope,
+            conversation.session_data,
+            None,
+            idempotency_key=hashlib.sha256(said.encode()).hexdigest(),
+            truncated=conversation.truncated,
+        )
+
+    def result(self, reply: Reply) -> CaptureResult:
+        """Read the receipt."""
+        return captured(reply)
+
+    def body(self, result: CaptureResult) -> dict[str, Any]:
+        """Tell the model no more than that it is done."""
+        return {"captured": result.captured}
