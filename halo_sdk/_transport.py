@@ -10,6 +10,7 @@ after at most twice the deadline.
 
 import asyncio
 import logging
+import math
 import os
 import random
 import sys
@@ -19,20 +20,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from halo_sdk._wire import Flow, Outcomes, Reply, Request, failure, may_retry
+from halo_sdk._wire import Flow, Outcomes, Request, failure, may_retry
 from halo_sdk.errors import (
+    HaloConfigError,
     HaloConnectionError,
     HaloError,
     HaloResponseError,
     HaloStatusError,
     HaloTimeoutError,
 )
+from halo_sdk.types import Reply
 
 logger = logging.getLogger("halo_sdk")
 
@@ -84,6 +87,9 @@ class Policy:
         secret: The key, to keep it out of messages.
         timeout_s: Most time one call may take, retries included.
         max_retries: Most attempts after the first.
+
+    Raises:
+        HaloConfigError: They cannot work.
     """
 
     base_url: str
@@ -95,6 +101,12 @@ class Policy:
     chance: Callable[[], float] = random.random
     sleep: Callable[[float], None] = time.sleep  # noqa: TID251 (the default of what tests inject)
     async_sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
+            raise HaloConfigError("timeout must be a positive number of seconds")
+        if self.max_retries < 0:
+            raise HaloConfigError("max_retries must not be negative")
 
     def retrying(self, deadline: float) -> dict[str, Any]:
         """Return the arguments that make tenacity, of either colour, retry within the deadline."""
@@ -183,12 +195,20 @@ class _Body:
         return b"".join(self._chunks)
 
 
-class Transport:
-    """Sends requests and waits for their answers."""
+class Carrier(Protocol):
+    """What the two transports have in common."""
 
-    def __init__(self, policy: Policy, http_client: HttpClient | None = None) -> None:
-        self.policy = policy
-        self._given = http_client
+    policy: Policy
+
+    def with_policy(self, policy: Policy) -> Self:
+        """Return a transport that sends over the same connections by other rules."""
+
+
+class _Connections:
+    """The HTTP client behind one or more transports: the one handed in, or our own, opened when it is first needed."""
+
+    def __init__(self, given: HttpClient | None) -> None:
+        self._given = given
         self._inherited: httpx.Client | None = None
         self._own: httpx.Client | None
         self._start()
@@ -196,6 +216,42 @@ class Transport:
     def _start(self) -> None:
         """Begin without connections of our own. They belong to one process, and so does the lock."""
         self._own, self._lock, self._pid = None, threading.Lock(), os.getpid()
+
+    def client(self) -> HttpClient:
+        """Return the client to send with."""
+        if self._given is not None:
+            return self._given
+        if self._pid != os.getpid():
+            self._inherited = self._own  # the parent's: not ours to use, nor to close by losing sight of it
+            self._start()
+        with self._lock:
+            if self._own is None:
+                self._own = httpx.Client(trust_env=False, follow_redirects=False, limits=_LIMITS)
+            return self._own
+
+    def close(self) -> None:
+        """Close our own client; one handed in stays open."""
+        if self._own is not None and self._pid == os.getpid():
+            self._own.close()
+        self._start()
+
+
+class Transport:
+    """Sends requests and waits for their answers."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        http_client: HttpClient | None = None,
+        *,
+        connections: _Connections | None = None,
+    ) -> None:
+        self.policy = policy
+        self._connections = connections or _Connections(http_client)
+
+    def with_policy(self, policy: Policy) -> Self:
+        """Return a transport that sends over the same connections by other rules."""
+        return type(self)(policy, connections=self._connections)
 
     def run(self, flow: Flow[_Result]) -> _Result:
         """Drive a flow to its result. Its requests of one round go out one after another."""
@@ -216,7 +272,7 @@ class Transport:
             return error
 
     def _attempt(self, request: Request, deadline: float) -> Reply:
-        client = self._client()
+        client = self._connections.client()
         body = _Body(self.policy, deadline)
         with self.policy.translating():
             outgoing = self.policy.build(client, request, deadline)
@@ -228,30 +284,16 @@ class Transport:
                 response.close()
         return self.policy.settled(request, response, body.content())
 
-    def _client(self) -> HttpClient:
-        if self._given is not None:
-            return self._given
-        if self._pid != os.getpid():
-            self._inherited = self._own  # the parent's: not ours to use, nor to close by losing sight of it
-            self._start()
-        with self._lock:
-            if self._own is None:
-                self._own = httpx.Client(trust_env=False, follow_redirects=False, limits=_LIMITS)
-            return self._own
-
     def close(self) -> None:
         """Close our own connections. A client handed in stays open. The next call opens new ones."""
-        if self._own is not None and self._pid == os.getpid():
-            self._own.close()
-        self._start()
+        self._connections.close()
 
 
-class AsyncTransport:
-    """Sends requests side by side and awaits their answers."""
+class _AsyncConnections:
+    """The HTTP client behind one or more asynchronous transports: the one handed in, or our own, one in each event loop."""
 
-    def __init__(self, policy: Policy, http_client: AsyncHttpClient | None = None) -> None:
-        self.policy = policy
-        self._given = http_client
+    def __init__(self, given: AsyncHttpClient | None) -> None:
+        self._given = given
         self._inherited: _Loops | None = None
         self._start()
 
@@ -259,6 +301,45 @@ class AsyncTransport:
         """Begin without connections of our own. They belong to one process, and each to one event loop."""
         self._own: _Loops = WeakKeyDictionary()
         self._pid = os.getpid()
+
+    def client(self) -> AsyncHttpClient:
+        """Return the client to send with in the running loop."""
+        if self._given is not None:
+            return self._given
+        if self._pid != os.getpid():
+            self._inherited = self._own  # see _Connections
+            self._start()
+        # A client holds its loop, so its entry would outlive a loop that was closed.
+        for loop in [loop for loop in self._own if loop.is_closed()]:
+            del self._own[loop]
+        loop = asyncio.get_running_loop()
+        if loop not in self._own:
+            self._own[loop] = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=_LIMITS)
+        return self._own[loop]
+
+    async def aclose(self) -> None:
+        """Close our own client of the running loop; one handed in stays open."""
+        own = self._own.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.aclose()
+
+
+class AsyncTransport:
+    """Sends requests side by side and awaits their answers."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        http_client: AsyncHttpClient | None = None,
+        *,
+        connections: _AsyncConnections | None = None,
+    ) -> None:
+        self.policy = policy
+        self._connections = connections or _AsyncConnections(http_client)
+
+    def with_policy(self, policy: Policy) -> Self:
+        """Return a transport that sends over the same connections by other rules."""
+        return type(self)(policy, connections=self._connections)
 
     async def run(self, flow: Flow[_Result]) -> _Result:
         """Drive a flow to its result. Its requests of one round go out side by side."""
@@ -282,7 +363,7 @@ class AsyncTransport:
             return error
 
     async def _attempt(self, request: Request, deadline: float) -> Reply:
-        client = self._client()
+        client = self._connections.client()
         body = _Body(self.policy, deadline)
         with self.policy.translating():
             async with asyncio.timeout(self.policy.remaining_s(deadline)):
@@ -295,22 +376,6 @@ class AsyncTransport:
                     await response.aclose()
         return self.policy.settled(request, response, body.content())
 
-    def _client(self) -> AsyncHttpClient:
-        if self._given is not None:
-            return self._given
-        if self._pid != os.getpid():
-            self._inherited = self._own  # see Transport
-            self._start()
-        # A client holds its loop, so its entry would outlive a loop that was closed.
-        for loop in [loop for loop in self._own if loop.is_closed()]:
-            del self._own[loop]
-        loop = asyncio.get_running_loop()
-        if loop not in self._own:
-            self._own[loop] = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=_LIMITS)
-        return self._own[loop]
-
     async def aclose(self) -> None:
         """Close our own connections of the running loop. A client handed in stays open. The next call opens new ones."""
-        own = self._own.pop(asyncio.get_running_loop(), None)
-        if own is not None:
-            await own.aclose()
+        await self._connections.aclose()

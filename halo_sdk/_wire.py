@@ -22,7 +22,7 @@ from halo_sdk.errors import (
     HaloStatusError,
     status_error,
 )
-from halo_sdk.types import CaptureResult, RetrieveResult, Scope, Value
+from halo_sdk.types import CaptureResult, Reply, RetrieveResult, Scope, Value
 
 __version__ = "0.1.0"
 
@@ -46,15 +46,6 @@ class Request:
         return self.path, self.body
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One answer of the service. Header names are in lower case."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 _Result = TypeVar("_Result")
 Outcomes = Sequence[Reply | HaloError]
 Flow = Generator[Sequence[Request], Outcomes, _Result]
@@ -62,6 +53,26 @@ Flow = Generator[Sequence[Request], Outcomes, _Result]
 
 A flow decides and never waits, so a client of either colour can drive it.
 """
+
+
+def started(flow: Flow[_Result]) -> Flow[_Result]:
+    """Plan a flow now and return it to be driven later: what it was given may change in between.
+
+    Raises:
+        HaloError: The plan cannot be made.
+    """
+    requests = next(flow)
+
+    def rest() -> Flow[_Result]:
+        planned = requests
+        try:
+            while True:
+                planned = flow.send((yield planned))
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+    return rest()
 
 
 def function_request(scope: Scope, name: str, arguments: Mapping[str, Any]) -> Request:
@@ -169,7 +180,7 @@ _Value = TypeVar("_Value", bound=Value)
 
 def _value(kind: type[_Value], body: dict[str, Any], reply: Reply) -> _Value:
     try:
-        return kind.model_validate(body)
+        return kind.model_validate(body).from_reply(reply)
     except ValidationError as error:
         fields = ", ".join(sorted({str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}))
         # Without the cause: pydantic's message quotes memory.

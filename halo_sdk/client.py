@@ -6,21 +6,26 @@ environment. A new verb, or a new option of the client, changes it.
 
 import asyncio
 import ipaddress
-import math
+import logging
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
 from halo_sdk import adapters, dispatch
-from halo_sdk._transport import AsyncHttpClient, AsyncTransport, HttpClient, Policy, Transport
+from halo_sdk._background import AsyncCaptures, Captures
+from halo_sdk._transport import AsyncHttpClient, AsyncTransport, Carrier, HttpClient, Policy, Transport
+from halo_sdk._wire import started
 from halo_sdk.adapters.base import BoundTool
 from halo_sdk.dialects import named
 from halo_sdk.dialects.base import Accumulator
-from halo_sdk.dispatch import Binding, OnError, ToolResults
-from halo_sdk.errors import HaloConfigError
+from halo_sdk.dispatch import Binding, OnError, ResultOptions, ToolResults
+from halo_sdk.errors import HaloConfigError, HaloError
 from halo_sdk.functions import enabled
 from halo_sdk.functions.base import SessionSource
 from halo_sdk.types import CaptureResult, Declaration, Outcome, RetrieveResult, Scope, Value
@@ -28,20 +33,25 @@ from halo_sdk.types import CaptureResult, Declaration, Outcome, RetrieveResult, 
 DEFAULT_BASE_URL = "http://127.0.0.1:8765"
 """A service on this machine. Memory never goes to somebody else's host because an option was forgotten."""
 
-_SMALLEST_RESULT_CHARS = 200
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+logger = logging.getLogger("halo_sdk")
 
 _Http = TypeVar("_Http")
-_Wire = TypeVar("_Wire")
+_Options = TypeVar("_Options", ResultOptions, Policy)
+_Wire = TypeVar("_Wire", bound=Carrier)
+_Later = TypeVar("_Later")
 
 
-class _Memory(Generic[_Wire]):
+class _Memory(Generic[_Wire, _Later]):
     """The part of a memory that needs no network."""
 
-    __slots__ = ("_binding", "_transport")
+    __slots__ = ("_binding", "_captures", "_transport")
 
-    def __init__(self, binding: Binding, transport: _Wire) -> None:
+    def __init__(self, binding: Binding, transport: _Wire, captures: _Later) -> None:
         self._binding = binding
         self._transport = transport  # keeps the connections open for as long as a memory is in use
+        self._captures = captures
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(project_key={self.project_key!r}, end_user_key={self.end_user_key!r})"
@@ -55,6 +65,27 @@ class _Memory(Generic[_Wire]):
     def end_user_key(self) -> str:
         """The end user whose memory this is."""
         return self._binding.scope.end_user
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        on_error: OnError | None = None,
+        max_result_chars: int | None = None,
+    ) -> Self:
+        """Return the same memory with other options, over the same connections: `memory.with_options(timeout=2).handle(…)`.
+
+        What is left out stays as it is.
+
+        Raises:
+            HaloConfigError: An option cannot work.
+        """
+        results = _changed(self._binding.results, on_error=on_error, max_chars=max_result_chars)
+        policy = _changed(self._transport.policy, timeout_s=timeout, max_retries=max_retries)
+        return type(self)(
+            replace(self._binding, results=results), self._transport.with_policy(policy), self._captures
+        )
 
     def tools(self, dialect: str, *, strict: bool = False) -> list[Any]:
         """Return what to pass as a provider's `tools`: the same bytes each time, in objects of your own.
@@ -125,7 +156,7 @@ class _Memory(Generic[_Wire]):
         return adapters.load("mcp").tools(self._bound_tools(session))
 
 
-class Memory(_Memory[Transport]):
+class Memory(_Memory[Transport, Captures]):
     """One end user's memory. Made by `Halo.for_user`; safe to share between threads."""
 
     __slots__ = ()
@@ -207,6 +238,29 @@ class Memory(_Memory[Transport]):
             dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
         )
 
+    def capture_later(
+        self,
+        messages: object,
+        response: object = None,
+        *,
+        idempotency_key: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> "Future[CaptureResult]":
+        """Store an exchange without making the end user wait for it. The arguments are those of `capture`.
+
+        What is stored is the conversation as it is now. Exchanges are stored in the order of the calls; the interpreter waits
+        for them before it ends, and `Halo.flush` at any time. Waits only while many captures are still under way.
+
+        Returns:
+            The receipt to come. A failure is its exception; it is also logged, and returned by `Halo.flush`.
+
+        Raises:
+            EmptyAnswerError: The model said nothing.
+            HaloConfigError: The conversation is none.
+        """
+        flow = dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        return self._captures.add(self._transport, started(flow))
+
     @overload
     def call(
         self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
@@ -237,7 +291,7 @@ class Memory(_Memory[Transport]):
         return self._transport.run(dispatch.call(self._binding, name, arguments, session))
 
 
-class AsyncMemory(_Memory[AsyncTransport]):
+class AsyncMemory(_Memory[AsyncTransport, AsyncCaptures]):
     """One end user's memory, awaited. Made by `AsyncHalo.for_user`; the methods are those of `Memory`."""
 
     __slots__ = ()
@@ -277,6 +331,22 @@ class AsyncMemory(_Memory[AsyncTransport]):
             dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
         )
 
+    async def capture_later(
+        self,
+        messages: object,
+        response: object = None,
+        *,
+        idempotency_key: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> "asyncio.Future[CaptureResult]":
+        """Store an exchange without making the end user wait for it. See `Memory.capture_later`.
+
+        Captures belong to the running event loop, which does not wait for them before it ends: await `AsyncHalo.flush`, or use
+        the client in `async with`. One that is cancelled is logged.
+        """
+        flow = dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        return await self._captures.add(self._transport, started(flow))
+
     @overload
     async def call(
         self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
@@ -295,8 +365,11 @@ class AsyncMemory(_Memory[AsyncTransport]):
         return await self._transport.run(dispatch.call(self._binding, name, arguments, session))
 
 
-class _Client(Generic[_Http, _Wire]):
+class _Client(Generic[_Http, _Wire, _Later]):
     """The part of a client that needs no network."""
+
+    _transport: _Wire
+    _captures: _Later
 
     def __init__(  # noqa: PLR0913 (each option is one thing a user may want to say)
         self,
@@ -312,25 +385,44 @@ class _Client(Generic[_Http, _Wire]):
         max_result_chars: int = 24_000,
         allow_insecure: bool = False,
     ) -> None:
-        _check_options(timeout, max_retries, on_error, max_result_chars)
+        _set_up_log(_env("HALO_LOG"))
         self._project_key = (
             project_key or getattr(http_client, "halo_project", None) or _env("HALO_PROJECT_KEY")
         )
-        self._on_error = on_error
-        self._max_result_chars = max_result_chars
+        self._results = ResultOptions(on_error, max_result_chars)
         key = _credential(api_key, http_client)
         address = _checked_url(base_url or _env("HALO_BASE_URL") or DEFAULT_BASE_URL, insecure=allow_insecure)
         authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._policy = Policy(
-            address, {**(default_headers or {}), **authorization}, key, timeout, max_retries
-        )
-        self._transport = self._connected(self._policy, http_client)
+        headers = {**(default_headers or {}), **authorization}
+        self._connect(Policy(address, headers, key, timeout, max_retries), http_client)
 
-    def _connected(self, policy: Policy, http_client: _Http | None) -> _Wire:
+    def _connect(self, policy: Policy, http_client: _Http | None) -> None:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self._policy.base_url!r}, project_key={self._project_key!r})"
+        address = self._transport.policy.base_url
+        return f"{type(self).__name__}(base_url={address!r}, project_key={self._project_key!r})"
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        on_error: OnError | None = None,
+        max_result_chars: int | None = None,
+    ) -> Self:
+        """Return a client with other options, over the same connections. What is left out stays as it is.
+
+        Raises:
+            HaloConfigError: An option cannot work.
+        """
+        client = copy(self)
+        client._results = _changed(  # noqa: SLF001 (one of us)
+            self._results, on_error=on_error, max_chars=max_result_chars
+        )
+        policy = _changed(self._transport.policy, timeout_s=timeout, max_retries=max_retries)
+        client._transport = self._transport.with_policy(policy)  # noqa: SLF001
+        return client
 
     def _bind(
         self,
@@ -350,12 +442,11 @@ class _Client(Generic[_Http, _Wire]):
             functions=enabled(tools),
             session=session,
             max_calls_per_turn=max_calls_per_turn,
-            on_error=self._on_error,
-            max_result_chars=self._max_result_chars,
+            results=self._results,
         )
 
 
-class Halo(_Client[HttpClient, Transport]):
+class Halo(_Client[HttpClient, Transport, Captures]):
     """A client for a HALO service. Opens connections when they are first needed; safe to share between threads.
 
     Args:
@@ -374,8 +465,9 @@ class Halo(_Client[HttpClient, Transport]):
         HaloConfigError: There is no key, or an option cannot work.
     """
 
-    def _connected(self, policy: Policy, http_client: HttpClient | None) -> Transport:
-        return Transport(policy, http_client)
+    def _connect(self, policy: Policy, http_client: HttpClient | None) -> None:
+        self._transport = Transport(policy, http_client)
+        self._captures = Captures()
 
     def for_user(
         self,
@@ -398,12 +490,23 @@ class Halo(_Client[HttpClient, Transport]):
         Raises:
             HaloConfigError: A key is missing or cannot be one person's.
         """
-        return Memory(
-            self._bind(end_user_key, project_key, tools, session, max_calls_per_turn), self._transport
-        )
+        binding = self._bind(end_user_key, project_key, tools, session, max_calls_per_turn)
+        return Memory(binding, self._transport, self._captures)
+
+    def flush(self, timeout: float | None = None) -> tuple[HaloError, ...]:
+        """Wait for every capture made later, and return what failed since the last time.
+
+        Args:
+            timeout: Most seconds to wait; None waits for as long as it takes.
+
+        Raises:
+            HaloTimeoutError: Some are still under way. They go on.
+        """
+        return self._captures.flush(timeout)
 
     def close(self) -> None:
-        """Close our own connections. A client handed in stays open."""
+        """Wait for captures made later, then close our own connections. A client handed in stays open."""
+        self.flush()
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -415,14 +518,15 @@ class Halo(_Client[HttpClient, Transport]):
         self.close()
 
 
-class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport]):
+class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport, AsyncCaptures]):
     """A client for a HALO service, awaited. The arguments are those of `Halo`; `http_client` is an `httpx.AsyncClient`.
 
     Works from any event loop, with connections of its own in each.
     """
 
-    def _connected(self, policy: Policy, http_client: AsyncHttpClient | None) -> AsyncTransport:
-        return AsyncTransport(policy, http_client)
+    def _connect(self, policy: Policy, http_client: AsyncHttpClient | None) -> None:
+        self._transport = AsyncTransport(policy, http_client)
+        self._captures = AsyncCaptures()
 
     def for_user(
         self,
@@ -434,12 +538,16 @@ class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport]):
         max_calls_per_turn: int = 4,
     ) -> AsyncMemory:
         """Return the memory of one end user. See `Halo.for_user`."""
-        return AsyncMemory(
-            self._bind(end_user_key, project_key, tools, session, max_calls_per_turn), self._transport
-        )
+        binding = self._bind(end_user_key, project_key, tools, session, max_calls_per_turn)
+        return AsyncMemory(binding, self._transport, self._captures)
+
+    async def flush(self, timeout: float | None = None) -> tuple[HaloError, ...]:  # noqa: ASYNC109 (the same as of Halo)
+        """Wait for every capture made later in the running event loop. See `Halo.flush`."""
+        return await self._captures.flush(timeout)
 
     async def aclose(self) -> None:
-        """Close our own connections of the running event loop. A client handed in stays open."""
+        """Wait for captures made later, then close our own connections of the running event loop."""
+        await self.flush()
         await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
@@ -461,15 +569,24 @@ def _env(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _check_options(timeout: float, max_retries: int, on_error: str, max_result_chars: int) -> None:
-    if not (math.isfinite(timeout) and timeout > 0):
-        raise HaloConfigError("timeout must be a positive number of seconds")
-    if max_retries < 0:
-        raise HaloConfigError("max_retries must not be negative")
-    if on_error not in {"result", "raise"}:
-        raise HaloConfigError(f'on_error must be "result" or "raise", not {on_error!r}')
-    if max_result_chars < _SMALLEST_RESULT_CHARS:
-        raise HaloConfigError(f"max_result_chars must be at least {_SMALLEST_RESULT_CHARS}")
+def _changed(options: _Options, **changes: Any) -> _Options:
+    """Return options with those changes that are not None."""
+    return replace(options, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _set_up_log(level: str | None) -> None:
+    """Show what this package logs, from a level on, where the application has not set up logging itself.
+
+    Raises:
+        HaloConfigError: There is no such level.
+    """
+    if level is None:
+        return
+    if level.upper() not in _LEVELS:
+        raise HaloConfigError(f"HALO_LOG must be one of {', '.join(_LEVELS).lower()}")
+    logger.setLevel(level.upper())
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
 
 
 def _credential(api_key: str | None, http_client: object) -> str | None:

@@ -19,7 +19,6 @@ from halo_sdk._plain import loads, plain
 from halo_sdk._session import Session, exchange, opened
 from halo_sdk._wire import (
     Flow,
-    Reply,
     Request,
     capture_request,
     captured,
@@ -40,16 +39,40 @@ from halo_sdk.errors import (
 )
 from halo_sdk.functions.base import Function, Invocation, SessionSource
 from halo_sdk.functions.retrieve import RETRIEVE
-from halo_sdk.types import CaptureResult, Declaration, Outcome, RetrieveResult, Scope, ToolCall, Value
+from halo_sdk.types import CaptureResult, Declaration, Outcome, Reply, RetrieveResult, Scope, ToolCall, Value
 
 logger = logging.getLogger("halo_sdk")
 
 OnError = Literal["result", "raise"]
 
+SMALLEST_RESULT_CHARS = 200
+
 UNAVAILABLE = "memory is unavailable; answer without it"
 REFUSED = "memory could not answer this call; answer without it"
 CONSULTED = "memory was already consulted for this turn; answer with what you have"
 CUT_OFF = "arguments were cut off; call again with shorter arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOptions:
+    """What a model is told.
+
+    Attributes:
+        on_error: Whether a failing service becomes a result the model can live with, or is raised.
+        max_chars: Most characters of one result.
+
+    Raises:
+        HaloConfigError: They cannot work.
+    """
+
+    on_error: OnError
+    max_chars: int
+
+    def __post_init__(self) -> None:
+        if self.on_error not in {"result", "raise"}:
+            raise HaloConfigError(f'on_error must be "result" or "raise", not {self.on_error!r}')
+        if self.max_chars < SMALLEST_RESULT_CHARS:
+            raise HaloConfigError(f"max_result_chars must be at least {SMALLEST_RESULT_CHARS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +84,14 @@ class Binding:
         functions: What the model may call.
         session: Who supplies `sessionData`.
         max_calls_per_turn: Most calls that are carried out before the end user speaks again.
-        on_error: Whether a failing service becomes a result the model can live with, or is raised.
-        max_result_chars: Most characters of one result.
+        results: What the model is told.
     """
 
     scope: Scope
     functions: tuple[Function, ...]
     session: SessionSource
     max_calls_per_turn: int
-    on_error: OnError
-    max_result_chars: int
+    results: ResultOptions
 
     def declarations(self, *, strict: bool = False) -> list[Declaration]:
         """Return fresh declarations of what the model may call."""
@@ -320,8 +341,8 @@ def _outcome(binding: Binding, made: ToolCall, answer: Reply | HaloError) -> Out
     except (AuthenticationError, PermissionDeniedError):
         raise
     except HaloError as error:
-        if binding.on_error == "raise":
+        if binding.results.on_error == "raise":
             raise
         logger.warning("a call of %s failed: %s", made.name, type(error).__name__)
         return Outcome(made, ok=False, body=UNAVAILABLE if is_outage(error) else REFUSED, error=error)
-    return Outcome(made, ok=True, body=fitted(function.body(result), binding.max_result_chars))
+    return Outcome(made, ok=True, body=fitted(function.body(result), binding.results.max_chars))

@@ -6,10 +6,10 @@ change here (`extra="allow"`); naming it here gives it a type.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from unicodedata import category
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 from pydantic.alias_generators import to_camel
 
 from halo_sdk.errors import HaloConfigError, HaloError
@@ -98,6 +98,7 @@ class ToolCall:
         id: The provider's opaque id of the call, if it gave one.
         index: The call's place in the reply.
         raw: The arguments exactly as they arrived.
+        kind: `function`, or the provider's word for a call that takes free text.
     """
 
     name: str
@@ -105,6 +106,7 @@ class ToolCall:
     id: str | None = None
     index: int = 0
     raw: Any = None
+    kind: str = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,15 @@ class Outcome:
     ok: bool
     body: Any
     error: HaloError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the service, as it arrived. Header names are in lower case."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 def _nothing_for_null(value: object) -> object:
@@ -143,6 +154,24 @@ class Value(BaseModel):
         protected_namespaces=(),
         defer_build=True,  # building validators takes longer than importing the rest of this package
     )
+
+    _reply: Reply | None = PrivateAttr(None)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two values say the same; how they arrived does not matter."""
+        return isinstance(other, Value) and type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def reply(self) -> Reply | None:
+        """The service's answer as it arrived, status and headers; None on the parts of a result."""
+        return self._reply
+
+    def from_reply(self, reply: Reply) -> Self:
+        """Return the value, which now knows what it was read from."""
+        self._reply = reply
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as plain JSON in the wire's spelling, with the fields the service sent."""

@@ -4,12 +4,13 @@ A dialect is pure: plain JSON in, plain JSON out; no I/O, no state, no provider 
 only. What a dialect must be able to do changes this file; a provider's change of wire format changes that provider's file.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from halo_sdk._plain import loads, plain
+from halo_sdk._plain import dumps, loads, plain
 from halo_sdk.errors import HaloConfigError
 from halo_sdk.types import Declaration, Outcome, ToolCall
 
@@ -235,7 +236,7 @@ class Dialect(History):
         raise HaloConfigError(f"replies of {self.name!r} are not streamed")
 
 
-def tool_call(name: object, raw: object, call_id: object, index: int) -> ToolCall:
+def tool_call(name: object, raw: object, call_id: object, index: int, kind: str = "function") -> ToolCall:
     """Return a call as it was read, with its arguments decoded when they are JSON."""
     arguments = raw
     if isinstance(raw, str):
@@ -249,7 +250,13 @@ def tool_call(name: object, raw: object, call_id: object, index: int) -> ToolCal
         id=call_id if isinstance(call_id, str) and call_id else None,
         index=index,
         raw=raw,
+        kind=kind,
     )
+
+
+def made_id(reply: Mapping[str, Any], index: int) -> str:
+    """Return an id for a call that came without: the same for the echo and the result, and not empty."""
+    return "call_" + hashlib.sha256(f"{index}:{dumps(reply)}".encode()).hexdigest()[:24]
 
 
 def declaration(fields: Mapping[str, Any], parameters: str, *, strict: object = None) -> Declaration:

@@ -5,7 +5,6 @@ Source:
     arguments are JSON text, each call is answered by one message of role `tool` that repeats its id.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from halo_sdk.dialects.base import (
     declaration,
     either,
     from_user,
+    made_id,
     mapping,
     mappings,
     tool_call,
@@ -101,7 +101,7 @@ def _read_message(
     raw_calls = [
         call
         if call is message.get("function_call")
-        else {**call, "id": call.get("id") or _made_id(reply, index)}
+        else {**call, "id": call.get("id") or made_id(reply, index)}
         for index, call in enumerate(_calls(message))
     ]
     turn = {"role": "assistant", **message}
@@ -124,11 +124,6 @@ def _read_call(call: Mapping[str, Any], index: int) -> ToolCall:
 
 def _name(call: Mapping[str, Any]) -> object:
     return (mapping(call.get("function") or call.get("custom")) or call).get("name")
-
-
-def _made_id(reply: Mapping[str, Any], index: int) -> str:
-    """Return an id for a call that came without: the same for the echo and the result, and not empty."""
-    return "call_" + hashlib.sha256(f"{index}:{dumps(reply)}".encode()).hexdigest()[:24]
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from halo_sdk._arguments import Repair
 from halo_sdk._session import Session
-from halo_sdk._wire import Reply, Request, function_request
-from halo_sdk.types import Declaration, Effects, Scope, Value
+from halo_sdk._wire import Request, function_request
+from halo_sdk.types import Declaration, Effects, Reply, Scope, Value
 
 SessionSource = Literal["model", "app"]
 """Who supplies the conversation: the model retypes it as `sessionData`, or the application passes it beside the call."""

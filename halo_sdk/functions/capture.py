@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from halo_sdk._plain import dumps
 from halo_sdk._session import so_far
-from halo_sdk._wire import Reply, Request, capture_request, captured
+from halo_sdk._wire import Request, capture_request, captured
 from halo_sdk.errors import ToolCallError
 from halo_sdk.functions.base import Function, Invocation, SessionSource, nullable
-from halo_sdk.types import CaptureResult, Effects
+from halo_sdk.types import CaptureResult, Effects, Reply
 
 CAPTURE = "halo_capture_end_user_memory"
 

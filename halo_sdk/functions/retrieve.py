@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from halo_sdk._arguments import Repair, read_limit, read_query, read_session_data
-from halo_sdk._wire import Reply, Request, function_request, retrieved
+from halo_sdk._wire import Request, function_request, retrieved
 from halo_sdk.functions.base import Function, Invocation, SessionSource, nullable
-from halo_sdk.types import Effects, RetrieveResult
+from halo_sdk.types import Effects, Reply, RetrieveResult
 
 RETRIEVE = "halo_retrieve_end_user_memory"
 

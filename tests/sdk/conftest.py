@@ -12,7 +12,7 @@ from tests.sdk.fakes import CAPTURE_URL, FOUND, FUNCTION_URL, KEY, RECEIPT, Time
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HALO_API_KEY", "HALO_PROJECT_KEY", "HALO_BASE_URL"):
+    for name in ("HALO_API_KEY", "HALO_PROJECT_KEY", "HALO_BASE_URL", "HALO_LOG"):
         monkeypatch.delenv(name, raising=False)
 
 

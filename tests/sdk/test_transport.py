@@ -341,23 +341,23 @@ def test_connections_are_opened_once_and_again_after_a_close(service, make):
     client = make()
     memory = client.for_user("u")
     memory.retrieve("hi")
-    first = client._transport._own
+    first = client._transport._connections._own
     memory.retrieve("hi")
-    assert client._transport._own is first
+    assert client._transport._connections._own is first
     client.close()
     assert first.is_closed
     memory.retrieve("hi")
-    assert client._transport._own is not first
+    assert client._transport._connections._own is not first
 
 
 def test_a_forked_child_opens_connections_of_its_own_and_leaves_the_parent_s_open(service, make, monkeypatch):
     client = make()
     memory = client.for_user("u")
     memory.retrieve("hi")
-    parents = client._transport._own
+    parents = client._transport._connections._own
     monkeypatch.setattr(os, "getpid", lambda: -1)
     memory.retrieve("hi")
-    assert client._transport._own is not parents
+    assert client._transport._connections._own is not parents
     monkeypatch.undo()
     client.close()
     assert not parents.is_closed
@@ -371,7 +371,7 @@ def test_each_event_loop_has_connections_of_its_own(service, time, monkeypatch):
     async def run(*, close: bool = False):
         await memory.retrieve("hi")
         await memory.retrieve("hi")
-        (own,) = client._transport._own.values()
+        (own,) = client._transport._connections._own.values()
         used.append(own)
         if close:
             await client.aclose()

@@ -1,0 +1,154 @@
+"""Captures made after the answer has been given, when nobody should wait for them.
+
+They are carried out one by one in the order they were made, since each conversation builds on the one before. The queue is
+bounded: when it is full the application waits, since losing memory is worse. What fails is logged, kept by its future and told
+by `flush`, so that nothing is lost in silence. How captures wait for their turn changes this file.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from typing import Any
+
+from halo_sdk._transport import AsyncTransport, Transport
+from halo_sdk._wire import Flow
+from halo_sdk.errors import HaloConnectionError, HaloError, HaloTimeoutError
+from halo_sdk.types import CaptureResult
+
+logger = logging.getLogger("halo_sdk")
+
+CAPACITY = 64
+"""Most captures that wait; each holds one conversation."""
+
+
+class Captures:
+    """Captures under way in a thread of their own. The interpreter waits for them before it ends."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        """Begin with nothing under way. Threads and locks belong to one process."""
+        self._pid = os.getpid()
+        self._worker = ThreadPoolExecutor(1, "halo-capture")  # starts its thread when there is work
+        self._slots = threading.BoundedSemaphore(CAPACITY)
+        self._waiting: set[Future[CaptureResult]] = set()
+        self._failed: list[HaloError] = []
+
+    def add(self, transport: Transport, flow: Flow[CaptureResult]) -> Future[CaptureResult]:
+        """Carry out a planned capture later. Waits only while the queue is full."""
+        if self._pid != os.getpid():
+            self._start()
+        self._slots.acquire()
+        future = self._worker.submit(self._carry_out, transport, flow)
+        self._waiting.add(future)
+        future.add_done_callback(self._done)
+        return future
+
+    def _carry_out(self, transport: Transport, flow: Flow[CaptureResult]) -> CaptureResult:
+        # A process that ends waits for one capture that cannot be sent, not for all of them in turn.
+        out_of_reach = bool(self._failed) and isinstance(self._failed[-1], HaloConnectionError)
+        if out_of_reach and not threading.main_thread().is_alive():
+            raise HaloConnectionError("the process ended while memory was out of reach")
+        return transport.run(flow)
+
+    def _done(self, future: Future[CaptureResult]) -> None:
+        self._slots.release()
+        error = None if future.cancelled() else future.exception()
+        _log(error)
+        if isinstance(error, HaloError):
+            self._failed.append(error)
+        self._waiting.discard(future)
+
+    def flush(self, timeout_s: float | None) -> tuple[HaloError, ...]:
+        """Wait until everything is carried out, and return what failed since the last time.
+
+        Raises:
+            HaloTimeoutError: Some captures are still under way. They go on.
+        """
+        if self._pid == os.getpid():
+            _, late = wait_for(tuple(self._waiting), timeout_s)
+            _check_late(late)
+        failed, self._failed = tuple(self._failed), []
+        return failed
+
+
+class AsyncCaptures:
+    """Captures under way in tasks of the event loop that made them. A loop that ends first cancels them, which is logged."""
+
+    def __init__(self) -> None:
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopCaptures] = {}
+        self._failed: list[HaloError] = []
+
+    async def add(
+        self, transport: AsyncTransport, flow: Flow[CaptureResult]
+    ) -> "asyncio.Future[CaptureResult]":
+        """Carry out a planned capture later. Waits only while the queue is full."""
+        return await self._of_loop().add(transport, flow)
+
+    def _of_loop(self) -> "_LoopCaptures":
+        for loop in [loop for loop in self._loops if loop.is_closed()]:
+            del self._loops[loop]
+        loop = asyncio.get_running_loop()
+        if loop not in self._loops:
+            self._loops[loop] = _LoopCaptures(self._failed)
+        return self._loops[loop]
+
+    async def flush(self, timeout_s: float | None) -> tuple[HaloError, ...]:
+        """Wait until everything of this event loop is carried out, and return what failed since the last time.
+
+        Raises:
+            HaloTimeoutError: Some captures are still under way. They go on.
+        """
+        waiting = tuple(self._of_loop().waiting)
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=timeout_s)
+            _check_late(late)
+        failed = tuple(self._failed)
+        self._failed.clear()
+        return failed
+
+
+class _LoopCaptures:
+    """What is under way in one event loop."""
+
+    def __init__(self, failed: list[HaloError]) -> None:
+        self.waiting: set[asyncio.Task[CaptureResult]] = set()
+        self._failed = failed
+        self._slots = asyncio.BoundedSemaphore(CAPACITY)
+        self._turn = asyncio.Lock()  # wakes those who wait in the order they came
+
+    async def add(
+        self, transport: AsyncTransport, flow: Flow[CaptureResult]
+    ) -> "asyncio.Future[CaptureResult]":
+        await self._slots.acquire()
+        task = asyncio.create_task(self._carry_out(transport, flow))
+        self.waiting.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def _carry_out(self, transport: AsyncTransport, flow: Flow[CaptureResult]) -> CaptureResult:
+        async with self._turn:
+            return await transport.run(flow)
+
+    def _done(self, task: "asyncio.Task[CaptureResult]") -> None:
+        self._slots.release()
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        _log(error)
+        if isinstance(error, HaloError):
+            self._failed.append(error)
+        self.waiting.discard(task)
+
+
+def _log(error: BaseException | None) -> None:
+    if error is not None:
+        logger.error("a capture made later was not stored: %s", type(error).__name__)
+
+
+def _check_late(late: "Sequence[Any] | set[Any]") -> None:
+    if late:
+        raise HaloTimeoutError(f"{len(late)} captures are still under way")
