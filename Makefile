@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test check bench schemas format clean
+.PHONY: help setup demo test compat check bench schemas format clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -11,6 +11,10 @@ help: ## what can be made
 $(VENV)/.ready: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.compat: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[compat]'
 	touch $@
 
 setup: $(VENV)/.ready ## make the environment
@@ -24,8 +28,11 @@ check: $(VENV)/.ready ## style, types, arrows between modules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## every check; a part left out for want of a package says which
+test: check $(VENV)/.compat ## every check; a part left out for want of a package says which
 	$(BIN)/python tests/run.py
+
+compat: $(VENV)/.compat ## every provider's SDK and framework, at the versions of .ci/constraints.txt
+	$(BIN)/python -m pytest -q tests/compat tests/providers
 
 bench: $(VENV)/.ready ## latency beside a floor made of the same parts
 	$(BIN)/python -m tests.bench.imports

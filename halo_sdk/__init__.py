@@ -34,11 +34,13 @@ from halo_sdk.errors import (
     TruncatedArgumentsError,
     UnknownToolError,
 )
+from halo_sdk.lint import Fault, lint, lint_history
 from halo_sdk.types import (
     CaptureResult,
     FunctionResponse,
     Outcome,
     RawEntry,
+    Reply,
     RetrieveResult,
     ToolCall,
     Topic,
@@ -53,6 +55,7 @@ __all__ = [
     "CaptureResult",
     "ConflictError",
     "EmptyAnswerError",
+    "Fault",
     "FunctionResponse",
     "Halo",
     "HaloConfigError",
@@ -70,6 +73,7 @@ __all__ = [
     "PermissionDeniedError",
     "RateLimitError",
     "RawEntry",
+    "Reply",
     "RetrieveResult",
     "ServerError",
     "ToolCall",
@@ -80,4 +84,6 @@ __all__ = [
     "TruncatedArgumentsError",
     "UnknownToolError",
     "__version__",
+    "lint",
+    "lint_history",
 ]

@@ -6,7 +6,6 @@ must not travel changes this file; a new provider's history changes that provide
 """
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any
 from halo_sdk._budget import cut_to_fit
 from halo_sdk._plain import omitted, plain, size_bytes
 from halo_sdk.dialects import calls_in, detected, is_answer, opens_turn, without_own_calls
+from halo_sdk.dialects.base import Accumulator
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
 
 MAX_MESSAGES = 4_000
@@ -26,7 +26,10 @@ MAX_QUESTION_BYTES = 64 * 1024
 
 _MAX_STATE_BYTES = 16 * 1024  # of them, when there are messages too
 
-_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "thought"})
+_LISTS = ("messages", "contents", "input", "history", "conversation")
+"""What applications call the list of messages in their session data; the service reads the same names."""
+
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "thought")  # a tuple: a type may be of any kind
 _PRIVATE_FIELDS = frozenset(
     {
         "encrypted_content",
@@ -126,7 +129,7 @@ def opened(session: object) -> Session:
     """Read a conversation in any form an application may hold it.
 
     Args:
-        session: Provider messages, SDK objects, session data with application state, or the end user's words.
+        session: Provider messages, SDK objects, session data that holds them beside application state, or the end user's words.
 
     Raises:
         HaloConfigError: It is none of these.
@@ -138,9 +141,10 @@ def opened(session: object) -> Session:
         return Session({}, _messages(value))
     if not isinstance(value, dict):
         raise HaloConfigError("a conversation is a list of messages, session data with `messages`, or text")
-    if isinstance(value.get("messages"), list):
-        state = {key: part for key, part in value.items() if key != "messages"}
-        return Session(state, _messages(value["messages"]))
+    listed = next((name for name in _LISTS if isinstance(value.get(name), list)), None)
+    if listed is not None:
+        state = {key: part for key, part in value.items() if key != listed}
+        return Session(state, _messages(value[listed]))
     return Session({}, [value]) if "role" in value else Session(value, [])
 
 
@@ -150,7 +154,7 @@ def exchange(session: Session, response: object) -> Conversation:
     Args:
         session: The conversation. Without a response, an answer at its end is split off. With one, an answer there is sent as
             it is: only the service reads every shape, and knows whether the two say the same.
-        response: The answer: words, a message, or a provider's whole reply.
+        response: The answer: words, a message, a provider's whole reply, or the accumulator of a stream.
 
     Raises:
         EmptyAnswerError: The answer says nothing.
@@ -188,6 +192,8 @@ def _spoken(role: str, text: str) -> dict[str, Any]:
 
 def _turn_of(response: object) -> list[dict[str, Any] | None]:
     """Return the messages of an answer; a reply whose model produced none is one that says nothing."""
+    if isinstance(response, Accumulator):
+        return list(response.turn)
     value = plain(response)
     if isinstance(value, str):
         return [_spoken("assistant", value)]
@@ -320,19 +326,19 @@ def _media_type(block: Mapping[str, Any]) -> str:
     return f"audio/{block['format']}" if isinstance(block.get("format"), str) else ""
 
 
-def _encoded(text: str, media_type: str) -> dict[str, Any] | None:
+def _encoded(text: str, media_type: str) -> dict[str, Any] | str:
     try:
         content = base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
-    except binascii.Error:
+    except ValueError:
         content = text.encode()
     return _no_longer(omitted(content, media_type), text)
 
 
-def _no_longer(placeholder: dict[str, Any], text: str) -> dict[str, Any] | None:
-    """Return as much of a placeholder as takes no more room than the text it stands for."""
+def _no_longer(placeholder: dict[str, Any], text: str) -> dict[str, Any] | str:
+    """Return as much of a placeholder as takes no more room than the text it stands for; else no text."""
     room_bytes = size_bytes(text)
     shorter = ({key: placeholder[key] for key in keys} for keys in _PLACEHOLDER_KEYS)
-    return next((form for form in shorter if size_bytes(form) <= room_bytes), None)
+    return next((form for form in shorter if size_bytes(form) <= room_bytes), "")
 
 
 def _is_placeholder(value: object) -> bool:

@@ -226,7 +226,8 @@ class Memory(_Memory[Transport, Captures]):
 
         Args:
             messages: The conversation: provider messages, SDK objects, session data with application state, or text.
-            response: The answer: text, a message, or the provider's whole reply. Without it, the answer that ends `messages`.
+            response: The answer: text, a message, the provider's whole reply, or the accumulator of a stream. Without it, the
+                answer that ends `messages`.
             idempotency_key: Makes captures with the same key one; made up for each call when absent.
             occurred_at: When it was said, if not now; a datetime needs a time zone.
 
@@ -439,7 +440,7 @@ class _Client(Generic[_Http, _Wire, _Later]):
             raise HaloConfigError(f'session must be "model" or "app", not {session!r}')
         return Binding(
             scope=Scope(project, end_user_key),
-            functions=enabled(tools),
+            functions=enabled(tools, session),
             session=session,
             max_calls_per_turn=max_calls_per_turn,
             results=self._results,

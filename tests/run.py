@@ -30,6 +30,7 @@ PARTS = (
     Part("PostgreSQL", 480, ("tests/conformance",), "postgres"),
     Part("processes and faults", 720, ("tests/process", "tests/contract"), "process"),
     Part("provider SDKs and examples", 300, ("tests/examples", "tests/providers")),
+    Part("every dialect and framework", 300, ("tests/compat",)),
     Part("quality", 360, ("tests/quality",), measured=False),
 )
 

@@ -3,18 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from halo_sdk.dialects.anthropic import Anthropic
 from halo_sdk.dialects.base import Dialect, History
 from halo_sdk.dialects.gemini import Gemini
+from halo_sdk.dialects.gemini_interactions import GeminiInteractions
 from halo_sdk.dialects.json_schema import JsonSchema
+from halo_sdk.dialects.mcp import Mcp
 from halo_sdk.dialects.openai import OpenAI
+from halo_sdk.dialects.openai_responses import OpenAIResponses
 from halo_sdk.errors import HaloConfigError
 
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
+        Anthropic(),
         Gemini(),
+        GeminiInteractions(),
         JsonSchema(),
+        Mcp(),
         OpenAI(),
+        OpenAIResponses(),
     )
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from halo_sdk.dialects.base import (
+    Accumulator,
     Answered,
     Called,
     Dialect,
@@ -35,7 +36,10 @@ _REPLY_FIELDS = frozenset(
     }
 )
 _SCHEMA_FIELDS = ("parameters_json_schema", "parametersJsonSchema", "parameters")
-_GOOD_FINISHES = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED"})
+_PIECEMEAL = ("partialArgs", "partial_args", "willContinue", "will_continue")
+"""Fields of a call whose arguments come in pieces, which only one hosting of the models can do and nobody asks for unawares."""
+
+_GOOD_FINISHES = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
 class Gemini(Dialect):
@@ -90,7 +94,7 @@ class Gemini(Dialect):
     def opens_turn(self, message: Mapping[str, Any]) -> bool:
         """Tell by a part of role `user` that is no function response."""
         parts = mappings(message.get("parts"))
-        return message.get("role") in {"user", None} and any(
+        return message.get("role") in ("user", None) and any(
             not isinstance(self.part(part), Answered) for part in parts
         )
 
@@ -100,6 +104,10 @@ class Gemini(Dialect):
         if call is not None:
             return Called(call.get("name"), call.get("id"))
         return Answered(result.get("name"), result.get("id")) if isinstance(result, dict) else None
+
+    def accumulator(self) -> Accumulator:
+        """Return what puts a stream of responses together."""
+        return _Stream(self)
 
 
 def _problem(finish: object) -> str | None:
@@ -111,10 +119,13 @@ def _problem(finish: object) -> str | None:
 def _read_content(
     content: Mapping[str, Any], problem: str | None, others: Sequence[Mapping[str, Any]] = ()
 ) -> ModelReply:
+    found = _calls(content)
+    if any(either(call, *_PIECEMEAL) for call in found):
+        problem = "truncated"
     return ModelReply(
         calls=tuple(
             tool_call(call.get("name"), call.get("args"), call.get("id"), index)
-            for index, call in enumerate(_calls(content))
+            for index, call in enumerate(found)
         ),
         turn=(dict(content),) if content else (),
         problem=problem,
@@ -135,3 +146,47 @@ def _response(outcome: Outcome) -> dict[str, Any]:
     key = "output" if outcome.ok else "error"
     response = {"name": outcome.call.name, "response": {key: outcome.body}}
     return response if outcome.call.id is None else {"id": outcome.call.id, **response}
+
+
+class _Stream(Accumulator):
+    """Candidates by index, each with its parts one after another. A call arrives whole."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self._envelope: dict[str, Any] = {}
+        self._candidates: dict[int, dict[str, Any]] = {}
+
+    @property
+    def reply(self) -> dict[str, Any]:
+        """The response so far."""
+        return {**self._envelope, "candidates": [self._candidates[at] for at in sorted(self._candidates)]}
+
+    def _take(self, chunk: Mapping[str, Any]) -> None:
+        self._envelope |= {
+            key: value for key, value in chunk.items() if key != "candidates" and value is not None
+        }
+        for candidate in mappings(chunk.get("candidates")):
+            index = candidate.get("index")
+            at = index if isinstance(index, int) else 0
+            before = self._candidates.get(at, {})
+            said = {key: value for key, value in candidate.items() if value is not None}
+            self._candidates[at] = {**before, **said, **_joined(before.get("content"), said.get("content"))}
+
+
+def _joined(before: object, added: object) -> dict[str, Any]:
+    """Return content with a chunk's content added, if there is any; words that follow words are one part."""
+    first, second = mapping(before), mapping(added)
+    if not first and not second:
+        return {}
+    parts = mappings(first.get("parts"))
+    for part in mappings(second.get("parts")):
+        last = parts[-1] if parts else {}
+        if _is_words(last) and _is_words(part) and last.get("thought") == part.get("thought"):
+            parts[-1] = {**last, "text": last["text"] + part["text"]}
+        else:
+            parts.append(dict(part))
+    return {"content": {**first, **second, "parts": parts}}
+
+
+def _is_words(part: Mapping[str, Any]) -> bool:
+    return isinstance(part.get("text"), str) and not part.keys() - {"text", "thought"}

@@ -8,8 +8,9 @@ Source:
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from halo_sdk._plain import dumps
+from halo_sdk._plain import dumps, loads
 from halo_sdk.dialects.base import (
+    Accumulator,
     Answered,
     Called,
     Dialect,
@@ -24,7 +25,7 @@ from halo_sdk.dialects.base import (
 )
 from halo_sdk.types import Declaration, Outcome, ToolCall
 
-_KINDS = frozenset({"function", "custom"})
+_KINDS = ("function", "custom")
 
 
 class OpenAI(Dialect):
@@ -83,16 +84,20 @@ class OpenAI(Dialect):
 
     def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
         """Read a message of role `tool`, or a call. Some services pair the two by name and know no ids."""
-        if value.get("role") in {"tool", "function"}:
+        if value.get("role") in ("tool", "function"):
             named = either(value, "name", "tool_name")
             call_id = value.get("tool_call_id")
             return Answered(named, call_id) if named is not None or call_id is not None else None
-        is_call = not _KINDS.isdisjoint(value) or {"name", "arguments"} <= value.keys()
+        is_call = any(kind in value for kind in _KINDS) or {"name", "arguments"} <= value.keys()
         return (
             Called(_name(value), value.get("id"))
             if is_call and value.get("type", "function") in _KINDS
             else None
         )
+
+    def accumulator(self) -> Accumulator:
+        """Return what puts a stream of completion chunks together."""
+        return _Stream(self)
 
 
 def _read_message(
@@ -133,3 +138,127 @@ def _result(outcome: Outcome) -> dict[str, Any]:
     if outcome.call.id is None:
         return {"role": "function", "name": outcome.call.name, "content": text}
     return {"role": "tool", "tool_call_id": outcome.call.id, "content": text}
+
+
+class _Stream(Accumulator):
+    """Choices by index, each with the calls its deltas open and fill."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self._envelope: dict[str, Any] = {}
+        self._choices: dict[int, _Choice] = {}
+
+    @property
+    def reply(self) -> dict[str, Any]:
+        """The completion so far."""
+        choices = [self._choices[index].reply(index) for index in sorted(self._choices)]
+        return {**self._envelope, "choices": choices}
+
+    def _take(self, chunk: Mapping[str, Any]) -> None:
+        chunk = mapping(chunk.get("chunk")) or chunk  # the SDK's stream helper wraps what came
+        self._envelope |= {key: chunk[key] for key in ("id", "model", "created", "usage") if chunk.get(key)}
+        for choice in mappings(chunk.get("choices")):
+            index = choice.get("index")
+            self._choices.setdefault(index if isinstance(index, int) else 0, _Choice()).take(choice)
+
+
+class _Choice:
+    """One answer of a streamed completion."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._calls: list[_Growing] = []
+        self._by_index: dict[int, _Growing] = {}
+        self._legacy: _Growing | None = None
+        self._finish: str | None = None
+
+    def reply(self, index: int) -> dict[str, Any]:
+        """Return the choice; a call that broke off makes it one that was cut."""
+        growing = [*self._calls, *([self._legacy] if self._legacy else [])]
+        cut = self._finish is None and not all(call.is_whole for call in growing)
+        message: dict[str, Any] = {"role": "assistant", "content": None, **self._texts}
+        if self._calls:
+            message["tool_calls"] = [call.reply() for call in self._calls]
+        if self._legacy:
+            message["function_call"] = {"name": self._legacy.name, "arguments": self._legacy.text}
+        return {"index": index, "message": message, "finish_reason": "length" if cut else self._finish}
+
+    def take(self, choice: Mapping[str, Any]) -> None:
+        """Take in what a chunk says of this answer."""
+        delta = mapping(choice.get("delta"))
+        for field in ("content", "refusal"):
+            if isinstance(delta.get(field), str):
+                self._texts[field] = self._texts.get(field, "") + delta[field]
+        for fragment in mappings(delta.get("tool_calls")):
+            self._call_of(fragment).take(fragment)
+        if isinstance(delta.get("function_call"), dict):
+            self._legacy = self._legacy or _Growing()
+            self._legacy.take({"function": delta["function_call"]})
+        if isinstance(choice.get("finish_reason"), str):
+            self._finish = choice["finish_reason"]
+
+    def _call_of(self, fragment: Mapping[str, Any]) -> "_Growing":
+        """Return the call a fragment belongs to. Services leave indexes and ids out, use them again, or repeat them."""
+        index, id_ = fragment.get("index"), fragment.get("id")
+        here = self._by_index.get(index) if isinstance(index, int) else None
+        last = here or (self._calls[-1] if self._calls else None)
+        if id_:
+            known = next((call for call in self._calls if call.id == id_), None)
+            call = known or (here if here and not here.id else None)
+        elif here is None and isinstance(index, int) and _spelled(fragment).get("name"):
+            call = None
+        else:
+            call = None if last and last.is_begun_anew_by(fragment) else last
+        if call is None:
+            call = _Growing()
+            self._calls.append(call)
+        if isinstance(index, int):
+            self._by_index[index] = call
+        return call
+
+
+class _Growing:
+    """A call whose pieces arrive one after another."""
+
+    def __init__(self) -> None:
+        self.id: Any = None
+        self.name = ""
+        self.text = ""
+        self._kind = "function"
+
+    def take(self, fragment: Mapping[str, Any]) -> None:
+        """Take in a piece. Id and name are set; only a name that comes in pieces is joined."""
+        self._kind = "custom" if isinstance(fragment.get("custom"), dict) else self._kind
+        self.id = fragment.get("id") or self.id
+        spelled = _spelled(fragment)
+        name = spelled.get("name")
+        if isinstance(name, str) and name != self.name:
+            self.name += name
+        piece = either(spelled, "arguments", "input")
+        self.text += piece if isinstance(piece, str) else "" if piece is None else dumps(piece)
+
+    def is_begun_anew_by(self, fragment: Mapping[str, Any]) -> bool:
+        """Tell whether a piece without id opens another call: nothing can follow arguments that are whole."""
+        spelled = _spelled(fragment)
+        opens = str(spelled.get("arguments") or "").lstrip().startswith("{")
+        renamed = spelled.get("name") not in (None, "", self.name)
+        return (opens or renamed) and bool(self.text) and self.is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are complete; a part of an object's text never is one itself."""
+        if self._kind == "custom":
+            return True
+        try:
+            return isinstance(loads(self.text), dict)
+        except ValueError:
+            return False
+
+    def reply(self) -> dict[str, Any]:
+        """Return the call as it would have come unstreamed."""
+        spelled = {"name": self.name, "input" if self._kind == "custom" else "arguments": self.text}
+        return {"id": self.id, "type": self._kind, self._kind: spelled}
+
+
+def _spelled(fragment: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(fragment.get("function") or fragment.get("custom"))

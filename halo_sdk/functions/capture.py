@@ -15,8 +15,7 @@ from halo_sdk.types import CaptureResult, Effects, Reply
 
 CAPTURE = "halo_capture_end_user_memory"
 
-_REASON = "What kind of thing the end user said."
-_KINDS = ("preference", "fact", "plan", "correction", "other")
+_ASKED = "Whether the end user asked for it to be remembered."
 
 
 class Capture(Function):
@@ -31,10 +30,10 @@ class Capture(Function):
     effects: ClassVar[Effects] = Effects(idempotent=True)
 
     def parameters(self, session: SessionSource) -> dict[str, Any]:
-        """Return one choice among words of ours: for the application to read, and never stored."""
-        kinds = {"type": "string", "enum": list(_KINDS)}
-        reason = nullable(kinds, _REASON) if session == "app" else {**kinds, "description": _REASON}
-        return {"type": "object", "properties": {"reason": reason}}
+        """Return one yes or no, for the application to read; nothing a model writes is stored."""
+        kind = {"type": "boolean"}
+        asked = nullable(kind, _ASKED) if session == "app" else {**kind, "description": _ASKED}
+        return {"type": "object", "properties": {"asked": asked}}
 
     def request(self, made: Invocation) -> Request:
         """Store the application's history. The key comes from its content: a call made twice captures once."""

@@ -236,14 +236,14 @@ def hide(answer, ids):
 READS = sorted(case for case in CASES if case[1] != f"{API}/capture" and case[1] != f"{API}/projects")
 
 
-def test_another_tenants_ids_are_unknown_on_every_route(door, victim):
+def test_fc09_another_tenants_ids_are_unknown_on_every_route(door, victim):
     own = fill(door, PROJECT, USER, "marigold")
     before = door.dump()
     assert compare(door, door.key, own, victim, READS) > 50
     assert door.dump() == before
 
 
-def test_a_key_of_one_end_user_knows_no_other_on_any_route(door, victim):
+def test_fc10_a_key_of_one_end_user_knows_no_other_on_any_route(door, victim):
     own = fill(door, victim.project, "attacker", "marigold")
     key = door.new_key(victim.project, own.user)
     before = door.dump()

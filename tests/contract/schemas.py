@@ -6,7 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from halo_sdk import Halo
+from halo_sdk import Halo, Memory
+from halo_sdk.dialects import DIALECTS
+from halo_sdk.functions import FUNCTIONS
+from halo_sdk.functions.base import SessionSource
 from halo_server.api import wire
 from halo_server.api.functions import DECLARATIONS
 from halo_server.app import create_app, open_memory
@@ -26,13 +29,20 @@ _MESSAGES = (
     wire.ErrorAnswer,
 )
 
+_PROFILES: tuple[tuple[str, SessionSource, bool], ...] = (
+    ("model", "model", False),
+    ("app", "app", False),
+    ("app-strict", "app", True),
+)
+
 
 def expected() -> dict[str, Any]:
     """Return path below `schemas/` -> content."""
     files = {f"functions/{declaration['name']}.json": declaration for declaration in DECLARATIONS}
-    memory = Halo("key", project_key="project").for_user("end user")
     files |= {
-        f"dialects/{dialect}.json": memory.tools(dialect) for dialect in ("openai", "gemini", "json-schema")
+        f"dialects/{dialect}/{name}.json": _memory(session).tools(dialect, strict=strict)
+        for dialect in DIALECTS
+        for name, session, strict in _PROFILES
     }
     files |= {f"halo/{model.__name__}.json": model.model_json_schema(by_alias=True) for model in _MESSAGES}
     with tempfile.TemporaryDirectory() as directory:
@@ -40,6 +50,10 @@ def expected() -> dict[str, Any]:
         files["openapi.json"] = create_app(opened).openapi()
         opened.close()
     return files
+
+
+def _memory(session: SessionSource) -> Memory:
+    return Halo("key", project_key="project").for_user("end user", tools=tuple(FUNCTIONS), session=session)
 
 
 def text(value: Any) -> str:

@@ -23,7 +23,7 @@ class ProtoMap:
 
 
 @pytest.mark.parametrize("written", [None, "", "  \n", "null", '""', {}, "{}", '"{}"'])
-def test_no_arguments_are_an_empty_session(written):
+def test_fc02_fc12_no_arguments_are_an_empty_session(written):
     assert read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs) == {"sessionData": {}}
 
 
@@ -49,7 +49,7 @@ def test_no_arguments_are_an_empty_session(written):
         ({}, None),
     ],
 )
-def test_a_limit_is_coerced_and_clamped_or_dropped(written, limit):
+def test_fc11_fc15_a_limit_is_coerced_and_clamped_or_dropped(written, limit):
     assert read_arguments({"limit": written}, PARAMETERS, FUNCTIONS["retrieve"].repairs).get("limit") == limit
 
 
@@ -117,19 +117,19 @@ def test_session_data_becomes_an_object(written, session_data):
         ('"' + "x" * MAX_TEXT_BYTES + '"', "longer than"),
     ],
 )
-def test_what_is_no_object_is_refused_in_words_for_the_model(written, message):
+def test_fc01_fc03_fc05_fc13_what_is_no_object_is_refused_in_words_for_the_model(written, message):
     with pytest.raises(InvalidArgumentsError, match=message):
         read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs)
 
 
-def test_arguments_encoded_twice_are_decoded():
+def test_fc04_arguments_encoded_twice_are_decoded():
     assert (
         read_arguments('"{\\"query\\":\\"tea\\"}"', PARAMETERS, FUNCTIONS["retrieve"].repairs)["query"]
         == "tea"
     )
 
 
-def test_arguments_may_be_a_proto_map():
+def test_fc16_arguments_may_be_a_proto_map():
     written = ProtoMap(query="tea", limit=5.0, sessionData=ProtoMap(turns=(ProtoMap(n=1.0),)))
     assert read_arguments(written, PARAMETERS, FUNCTIONS["retrieve"].repairs) == {
         "sessionData": {"turns": [{"n": 1.0}]},

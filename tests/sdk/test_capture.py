@@ -57,6 +57,13 @@ def test_the_answer_that_ends_a_conversation_is_its_response(service, memory):
         # Whether the two say the same is the service's to tell: it reads every shape.
         ([USER, ANSWER], ANSWER, {"messages": [USER, ANSWER]}, ANSWER),
         ({"messages": [USER, ANSWER], "plan": "pro"}, None, {"messages": [USER], "plan": "pro"}, ANSWER),
+        ({"contents": [USER, ANSWER], "plan": "pro"}, None, {"messages": [USER], "plan": "pro"}, ANSWER),
+        (
+            {"input": [USER], "history": [1]},
+            "Hi",
+            {"messages": [USER], "history": [1]},
+            {"role": "assistant", "content": "Hi"},
+        ),
         ({"plan": "pro"}, "Hi", {"plan": "pro"}, {"role": "assistant", "content": "Hi"}),
         (USER, ANSWER, {"messages": [USER]}, ANSWER),
         ([USER, ANSWER, USER], None, {"messages": [USER, ANSWER, USER]}, None),
@@ -119,7 +126,7 @@ def test_what_is_no_conversation_is_refused(memory, messages, response):
         memory.capture(messages, response)
 
 
-def test_memory_does_not_learn_its_own_words_again_from_openai_messages(service, memory):
+def test_fc24_fc56_memory_does_not_learn_its_own_words_again_from_openai_messages(service, memory):
     reply = openai_reply((RETRIEVE, "{}"), ("weather", "{}"))["choices"][0]["message"]
     alone = openai_reply((RETRIEVE, "{}"))["choices"][0]["message"]
     talking = openai_reply((RETRIEVE, "{}"), content="One moment.")["choices"][0]["message"]
@@ -215,7 +222,7 @@ IMAGE = {"type": "image", "omitted": True, "bytes": 3}
         ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + B64}}, "file"),
     ],
 )
-def test_binary_content_becomes_a_placeholder(service, memory, block, kind):
+def test_fc50_binary_content_becomes_a_placeholder(service, memory, block, kind):
     body = captured(service, memory, [{"role": "user", "content": [block]}, ANSWER])
     (placeholder,) = body["sessionData"]["messages"][0]["content"]
     assert placeholder.pop("sha256") == hashlib.sha256(CONTENT).hexdigest()
@@ -265,7 +272,7 @@ def test_the_last_message_is_sent_however_large(service, memory):
     assert len(body["sessionData"]["messages"]) == 1
 
 
-def test_every_attempt_of_a_capture_carries_the_same_key_and_every_capture_another(service, memory):
+def test_fc59_every_attempt_of_a_capture_carries_the_same_key_and_every_capture_another(service, memory):
     service["capture"].mock(
         side_effect=[
             httpx.Response(503, json={"error": "x"}),

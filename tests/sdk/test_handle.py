@@ -100,7 +100,9 @@ def test_provider_sdk_objects_are_read_as_they_come(service, memory):
     assert sent(service["function"])["arguments"]["limit"] == 5
 
 
-def test_gemini_gets_one_content_with_every_response_and_ids_only_where_the_call_had_one(service, memory):
+def test_fc26_fc27_gemini_gets_one_content_with_every_response_and_ids_only_where_the_call_had_one(
+    service, memory
+):
     reply = gemini_reply(
         {"name": RETRIEVE, "args": None}, {"id": "f1", "name": "weather", "args": {"city": "Rome"}}
     )
@@ -181,7 +183,7 @@ def test_custom_calls_of_openai_are_pending_too(memory):
     assert (call.name, call.arguments) == ("shell", "ls")
 
 
-def test_an_invented_function_of_ours_is_answered_with_those_that_exist(service, memory):
+def test_fc07_an_invented_function_of_ours_is_answered_with_those_that_exist(service, memory):
     results = memory.handle(openai_reply(("halo_retrieve_end_user_memories", "{}"), ("halo_zzz", "{}")))
     first, second = (content["error"] for content in contents(results))
     assert first.endswith(f"did you mean {RETRIEVE}?")
@@ -191,7 +193,7 @@ def test_an_invented_function_of_ours_is_answered_with_those_that_exist(service,
     assert not service["function"].called
 
 
-def test_missing_ids_are_made_up_the_same_in_the_echo_and_the_result(service, memory):
+def test_fc18_missing_ids_are_made_up_the_same_in_the_echo_and_the_result(service, memory):
     reply = openai_reply((RETRIEVE, "{}"), (RETRIEVE, "{}"))
     for call in reply["choices"][0]["message"]["tool_calls"]:
         call["id"] = None
@@ -210,7 +212,7 @@ def test_missing_ids_are_made_up_the_same_in_the_echo_and_the_result(service, me
         (gemini_reply({"name": RETRIEVE, "args": {}}, finish="MAX_TOKENS"), "truncated"),
     ],
 )
-def test_a_reply_cut_by_the_token_limit_is_not_carried_out(service, memory, reply, problem):
+def test_fc06_a_reply_cut_by_the_token_limit_is_not_carried_out(service, memory, reply, problem):
     results = memory.handle(reply)
     assert results.problem == problem
     assert isinstance(results.outcomes[0].error, TruncatedArgumentsError)
@@ -226,13 +228,13 @@ def test_a_reply_cut_by_the_token_limit_is_not_carried_out(service, memory, repl
         ({"role": "model", "parts": [{"text": "hi"}]}, None),
     ],
 )
-def test_a_gemini_reply_without_calls_says_what_is_wrong_with_it(memory, reply, problem):
+def test_fc31_a_gemini_reply_without_calls_says_what_is_wrong_with_it(memory, reply, problem):
     results = memory.handle(reply)
     assert not results
     assert results.problem == problem
 
 
-def test_calls_decide_and_a_good_finish_reason_does_not(service, memory):
+def test_fc32_calls_decide_and_a_good_finish_reason_does_not(service, memory):
     assert len(memory.handle(openai_reply((RETRIEVE, "{}"), finish="stop"))) == 1
     assert not memory.handle(openai_reply(finish="tool_calls"))
 
@@ -279,7 +281,7 @@ def test_on_error_raise_raises_what_the_service_did(service, make):
     assert not memory.handle(openai_reply((RETRIEVE, "not json"))).outcomes[0].ok
 
 
-def test_one_failing_call_does_not_cost_its_siblings_their_results(service, memory):
+def test_fc22_fc25_one_failing_call_does_not_cost_its_siblings_their_results(service, memory):
     service["function"].mock(
         side_effect=[httpx.Response(404, json={"error": "x"}), httpx.Response(200, json=FOUND)]
     )
@@ -296,7 +298,7 @@ def test_calls_beyond_the_cap_are_told_that_memory_was_consulted(service, make):
     assert service["function"].call_count == 2
 
 
-def test_the_cap_counts_the_whole_turn_when_the_session_is_passed(service, make):
+def test_fc48_the_cap_counts_the_whole_turn_when_the_session_is_passed(service, make):
     memory = make().for_user("user_123", max_calls_per_turn=2)
     messages: list[Any] = [{"role": "user", "content": "before"}]
     for question in ("one", "two"):
@@ -332,7 +334,7 @@ def test_the_cap_counts_gemini_turns_whose_results_carry_the_role_user(service, 
         json.dumps(json.dumps({"endUserKey": "victim"})),
     ],
 )
-def test_identity_comes_from_the_application_whatever_the_model_writes(service, memory, arguments):
+def test_fc08_identity_comes_from_the_application_whatever_the_model_writes(service, memory, arguments):
     memory.handle(openai_reply((RETRIEVE, arguments)))
     body = sent(service["function"])
     assert (body["projectKey"], body["endUserKey"]) == ("customer-product", "user_123")
@@ -365,7 +367,7 @@ def test_a_model_shown_no_session_data_cannot_send_any(service, make):
     assert sent(service["function"])["arguments"] == {"sessionData": {}, "limit": 3}
 
 
-def test_a_result_stays_within_its_budget_and_valid(service, make):
+def test_fc51_a_result_stays_within_its_budget_and_valid(service, make):
     entries = [{"id": f"raw_{n}", "requestRaw": {"messages": [{"content": "x" * 900}]}} for n in range(20)]
     service["function"].respond(json={"functionResponse": {"rawEntries": entries, "requestId": "r"}})
     memory = make(max_result_chars=2_500).for_user("user_123")
@@ -376,7 +378,7 @@ def test_a_result_stays_within_its_budget_and_valid(service, make):
     assert [entry["id"] for entry in body["rawEntries"]] == ["raw_0", "raw_1"]
 
 
-def test_results_survive_broken_text_from_the_service(service, memory):
+def test_fc52_results_survive_broken_text_from_the_service(service, memory):
     service["function"].respond(text='{"functionResponse":{"note":"bad \\ud800 text"}}')
     (result,) = memory.handle(openai_reply((RETRIEVE, "{}")))
     assert json.loads(result["content"])["note"] == "bad � text"
@@ -435,7 +437,7 @@ def test_handle_never_raises_and_answers_each_call_exactly_once(service, memory,
         assert isinstance(body["arguments"]["sessionData"], dict)
 
 
-def test_a_memory_keeps_its_connections_open_after_its_client_is_out_of_sight(service):
+def test_fc63_a_memory_keeps_its_connections_open_after_its_client_is_out_of_sight(service):
     memory = Halo("k", project_key="p").for_user("u")
     assert memory.handle(openai_reply((RETRIEVE, "{}"))).complete
 

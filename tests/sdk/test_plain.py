@@ -60,7 +60,7 @@ class Refusing:
     ],
     ids=repr,
 )
-def test_every_carrier_becomes_plain_json(value, expected):
+def test_fc53_fc54_every_carrier_becomes_plain_json(value, expected):
     assert plain(value) == expected
 
 

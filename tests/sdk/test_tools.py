@@ -55,12 +55,12 @@ def dumped(value):
         ),
     ],
 )
-def test_each_dialect_spells_the_same_declaration_to_the_byte(memory, dialect, declared):
+def test_fc45_each_dialect_spells_the_same_declaration_to_the_byte(memory, dialect, declared):
     assert dumped(memory.tools(dialect)) == dumped(declared)
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
-def test_declarations_are_a_fresh_copy_each_time(memory, dialect):
+def test_fc46_declarations_are_a_fresh_copy_each_time(memory, dialect):
     before = dumped(memory.tools(dialect))
     (tool,) = memory.tools(dialect)
     json.loads(json.dumps(tool))

@@ -101,7 +101,7 @@ def test_a_date_to_come_back_at_is_understood(service, memory, time):
     assert 3 <= time.slept[0] <= 5
 
 
-def test_a_wait_beyond_the_call_s_time_is_not_begun(service, memory, time):
+def test_fc60_a_wait_beyond_the_call_s_time_is_not_begun(service, memory, time):
     replies(service, json_response(429, {"error": "slow down"}, **{"Retry-After": "30"}))
     with pytest.raises(RateLimitError) as caught:
         memory.retrieve("hi")
@@ -301,7 +301,7 @@ class Duck:
         self.closed = True
 
 
-def test_a_client_handed_in_needs_only_to_work_like_one_and_is_never_closed():
+def test_fc65_a_client_handed_in_needs_only_to_work_like_one_and_is_never_closed():
     duck = Duck(Answer())
     with Halo(project_key="p", http_client=duck) as client:
         assert client.for_user("u").retrieve("hi").request_id == "req_duck"
@@ -309,7 +309,7 @@ def test_a_client_handed_in_needs_only_to_work_like_one_and_is_never_closed():
     assert not duck.closed
 
 
-def test_failures_of_the_other_http_library_are_ours_too(time):
+def test_fc66_failures_of_the_other_http_library_are_ours_too(time):
     other = pytest.importorskip("httpx2")
     for error, kind in (
         (other.ReadTimeout("x"), HaloTimeoutError),
@@ -337,7 +337,7 @@ def test_an_asynchronous_client_handed_in_stays_open(service):
     assert service["function"].called
 
 
-def test_connections_are_opened_once_and_again_after_a_close(service, make):
+def test_fc61_connections_are_opened_once_and_again_after_a_close(service, make):
     client = make()
     memory = client.for_user("u")
     memory.retrieve("hi")
@@ -350,7 +350,9 @@ def test_connections_are_opened_once_and_again_after_a_close(service, make):
     assert client._transport._connections._own is not first
 
 
-def test_a_forked_child_opens_connections_of_its_own_and_leaves_the_parent_s_open(service, make, monkeypatch):
+def test_fc67_a_forked_child_opens_connections_of_its_own_and_leaves_the_parent_s_open(
+    service, make, monkeypatch
+):
     client = make()
     memory = client.for_user("u")
     memory.retrieve("hi")
@@ -364,7 +366,7 @@ def test_a_forked_child_opens_connections_of_its_own_and_leaves_the_parent_s_ope
     parents.close()
 
 
-def test_each_event_loop_has_connections_of_its_own(service, time, monkeypatch):
+def test_fc62_each_event_loop_has_connections_of_its_own(service, time, monkeypatch):
     client, memory = async_memory(time)
     used = []
 

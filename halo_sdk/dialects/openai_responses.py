@@ -1,0 +1,146 @@
+"""OpenAI Responses.
+
+Source:
+    https://platform.openai.com/docs/api-reference/responses (read in `openai` 3.57): tools are flat, a conversation is a list of
+    items, a call is answered by an item that repeats its `call_id` (never its `id`), and without stored state the whole output is
+    sent back, reasoning included. `strict` left out means strict, which would close `sessionData`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from halo_sdk._plain import dumps
+from halo_sdk.dialects.base import (
+    Accumulator,
+    Answered,
+    Called,
+    Dialect,
+    ModelReply,
+    declaration,
+    from_user,
+    made_id,
+    mapping,
+    mappings,
+    tool_call,
+)
+from halo_sdk.types import Declaration, Outcome
+
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Type of an item that calls -> the field that holds what is passed."""
+
+_GOOD_STATUSES = ("completed", "in_progress", "queued")
+_UNFINISHED = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+
+
+class OpenAIResponses(Dialect):
+    """Items."""
+
+    name: ClassVar[str] = "openai-responses"
+
+    def declare(self, declarations: Sequence[Declaration], *, strict: bool) -> list[dict[str, Any]]:
+        """Return one flat tool a declaration; `strict` is always said."""
+        return [{"type": "function", **each.to_dict(), "strict": strict} for each in declarations]
+
+    def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
+        """Read a function, or every function of a namespace."""
+        if tool.get("type") == "namespace":
+            return [each for inner in mappings(tool.get("tools")) for each in self.declared(inner)]
+        function = tool.get("type") == "function"
+        return [declaration(tool, "parameters", strict=tool.get("strict"))] if function else []
+
+    def recognises(self, reply: object) -> bool:
+        """Tell by what the object says it is."""
+        return mapping(reply).get("object") == "response"
+
+    def read(self, reply: object) -> ModelReply:
+        """Read the items; the status is believed when it says that the output was cut or failed."""
+        fields = mapping(reply)
+        items = [
+            {**item, "call_id": item.get("call_id") or made_id(fields, index)}
+            if _kind(item) in _CALLS
+            else item
+            for index, item in enumerate(mappings(fields.get("output")))
+        ]
+        calls = [item for item in items if _kind(item) in _CALLS]
+        return ModelReply(
+            calls=tuple(_read_call(item, index) for index, item in enumerate(calls)),
+            turn=tuple(items),
+            problem=_problem(fields),
+        )
+
+    def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+        """Return one item a call. The format has no error flag, so the output says it."""
+        return [_result(outcome) for outcome in outcomes]
+
+    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+        """Read an item."""
+        kind = _kind(value)
+        if kind in _CALLS and "call_id" in value:
+            return Called(value.get("name"), value["call_id"])
+        answers = kind.endswith("_call_output") and kind.removesuffix("_output") in _CALLS
+        return Answered(id=value.get("call_id")) if answers else None
+
+    def is_answer(self, message: Mapping[str, Any]) -> bool:
+        """Tell by the role, or by an item only a model produces."""
+        return message.get("role") == "assistant" or (_kind(message) in _CALLS and "call_id" in message)
+
+    def opens_turn(self, message: Mapping[str, Any]) -> bool:
+        """Tell by the role `user`."""
+        return from_user(message)
+
+    def accumulator(self) -> Accumulator:
+        """Return what puts a stream of response events together."""
+        return _Stream(self)
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return str(item.get("type"))
+
+
+def _read_call(item: Mapping[str, Any], index: int) -> Any:
+    kind = _kind(item)
+    spelled = "function" if kind == "function_call" else kind
+    return tool_call(item.get("name"), item.get(_CALLS[kind]), item["call_id"], index, spelled)
+
+
+def _problem(fields: Mapping[str, Any]) -> str | None:
+    status = fields.get("status")
+    if not isinstance(status, str) or status in _GOOD_STATUSES:
+        return None
+    reason = mapping(fields.get("incomplete_details")).get("reason")
+    return "truncated" if reason == "max_output_tokens" else str(reason or status)
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    said = outcome.body if outcome.ok else {"error": outcome.body}
+    kind = "function_call" if outcome.call.kind == "function" else outcome.call.kind
+    return {
+        "type": f"{kind}_output",
+        "call_id": outcome.call.id,
+        "output": said if isinstance(said, str) else dumps(said),
+    }
+
+
+class _Stream(Accumulator):
+    """Complete items only: what is added first may still lack its name, its id or its secrets."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self._items: dict[Any, dict[str, Any]] = {}
+        self._response: dict[str, Any] = {"object": "response"}
+        self._ended = False
+
+    @property
+    def reply(self) -> dict[str, Any]:
+        """The response so far; one whose stream broke off is incomplete."""
+        items = [self._items[index] for index in self._items]
+        whole = {**self._response, "output": self._response.get("output") or items}
+        return whole if self._ended else {**whole, **_UNFINISHED}
+
+    def _take(self, chunk: Mapping[str, Any]) -> None:
+        kind = _kind(chunk)
+        if kind == "response.output_item.done":
+            self._items[chunk.get("output_index", len(self._items))] = dict(mapping(chunk.get("item")))
+        elif kind in {"response.completed", "response.incomplete", "response.failed"}:
+            self._response |= {**mapping(chunk.get("response")), "object": "response"}
+            self._ended = True

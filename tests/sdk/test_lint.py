@@ -1,0 +1,493 @@
+"""What providers refuse, told before it is sent."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from halo_sdk.dialects import DIALECTS
+from halo_sdk.errors import HaloConfigError
+from halo_sdk.functions import FUNCTIONS
+from halo_sdk.lint import GEMINI_PARAMETERS, RULES, Fault, lint, lint_history
+
+OPENAI = ("openai", "openai-responses")
+STRICT = (*OPENAI, "anthropic")
+GEMINI = ("gemini", "gemini-interactions", GEMINI_PARAMETERS)
+PROTO = (GEMINI_PARAMETERS,)
+EVERY = (*DIALECTS, GEMINI_PARAMETERS)
+SCHEMA_FIELDS = {"anthropic": "input_schema", "mcp": "inputSchema", "gemini": "parameters_json_schema"}
+
+TEXT = {"type": "string"}
+GOOD = {"type": "object", "properties": {"city": TEXT}}
+CLOSED = {**GOOD, "required": ["city"], "additionalProperties": False}
+
+
+def holding(schema, keyword="city", **more):
+    """Return the schema of an object that holds another."""
+    return {"type": "object", "properties": {keyword: schema}, **more}
+
+
+def closed(schema):
+    return holding(schema, required=["city"], additionalProperties=False)
+
+
+def nested(levels):
+    """Return so many closed objects within each other."""
+    schema = TEXT
+    for _ in range(levels):
+        schema = closed(schema)
+    return schema
+
+
+def many(count, schema=TEXT, required=()):
+    properties = {f"p{index}": schema for index in range(count)}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required or ()),
+        "additionalProperties": False,
+    }
+
+
+def told(spelling, schema=GOOD, name="f", description="d", strict=False):
+    """Return a tool as a provider spells it, and the dialect it is spelled in."""
+    field = SCHEMA_FIELDS.get(spelling, "parameters")
+    function = {"name": name, "description": description, field: schema}
+    spelled = {
+        "anthropic": {**function, "strict": strict},
+        "gemini": {"function_declarations": [function]},
+        "gemini-interactions": {"type": "function", **function},
+        "openai": {"type": "function", "function": {**function, "strict": strict}},
+        "openai-responses": {"type": "function", **function, "strict": strict},
+        GEMINI_PARAMETERS: {"functionDeclarations": [function]},
+    }
+    return spelled.get(spelling, function), "gemini" if spelling == GEMINI_PARAMETERS else spelling
+
+
+def codes(spelling, **tool):
+    return [fault.code for fault in lint(*told(spelling, **tool))]
+
+
+def row(code, spellings, where, refused, passed):
+    return pytest.param(code, spellings, where, refused, passed, id=f"{code}:{where}")
+
+
+def schemas(code, spellings, where, refused, passed, **more):
+    return row(code, spellings, where, {"schema": refused, **more}, {"schema": passed, **more})
+
+
+TABLE = [
+    *(
+        row("bad_name", (*STRICT,), "name", {"name": refused}, {"name": passed})
+        for refused, passed in (("a.b", "a-B_9"), ("a" * 65, "a" * 64), ("über", "9uber"), ("", "a"))
+    ),
+    *(
+        row("bad_name", GEMINI, "name", {"name": refused}, {"name": passed})
+        for refused, passed in (("9a", "_9a"), ("a b", "a.b:c-d"), ("a" * 65, "a" * 64))
+    ),
+    *(
+        row("bad_name", ("mcp",), "name", {"name": refused}, {"name": passed})
+        for refused, passed in (("a:b", "a.b-C_9"), ("a" * 129, "a" * 128), ("a\n", "a"))
+    ),
+    row("bad_name", ("json-schema",), "name", {"name": ""}, {"name": "anything at all"}),
+    row("long_description", OPENAI, "description", {"description": "é" * 1025}, {"description": "é" * 1024}),
+    schemas("root_not_object", EVERY, "type", {"properties": {"city": TEXT}}, GOOD),
+    schemas("root_not_object", EVERY, "type", "no schema", GOOD),
+    schemas("invalid_schema", EVERY, "properties.city.type", holding({"type": "text"}), GOOD),
+    schemas("invalid_schema", EVERY, "required", {**GOOD, "required": "city"}, GOOD),
+    schemas(
+        "unknown_required", EVERY, "required", {**GOOD, "required": ["town"]}, {**GOOD, "required": ["city"]}
+    ),
+    schemas(
+        "unknown_required",
+        EVERY,
+        "properties.city.items.required",
+        holding({"type": "array", "items": {**GOOD, "required": ["town"]}}),
+        {**GOOD, "anyOf": [{"required": ["city"]}], "type": "object"},
+    ),
+    *(
+        schemas("root_union", STRICT, word, {**GOOD, word: [GOOD]}, GOOD)
+        for word in ("oneOf", "anyOf", "allOf")
+    ),
+    schemas("root_union", STRICT, "anyOf", {**CLOSED, "anyOf": [CLOSED]}, CLOSED, strict=True),
+    schemas(
+        "missing_properties",
+        OPENAI,
+        "properties",
+        {"type": "object", "additionalProperties": True},
+        {"type": "object", "properties": {}},
+    ),
+    schemas(
+        "bare_object",
+        OPENAI,
+        "properties.city",
+        holding({"type": "object", "description": "anything"}),
+        holding({"type": "object", "additionalProperties": True}),
+    ),
+    row("strict_not_said", ("openai-responses",), "strict", {"strict": None}, {"strict": False}),
+    schemas("bad_key", ("anthropic",), "properties.a b", holding(TEXT, "a b"), holding(TEXT, "9a.b-c")),
+    schemas(
+        "bad_key", ("anthropic",), "properties." + "a" * 65, holding(TEXT, "a" * 65), holding(TEXT, "a" * 64)
+    ),
+    schemas("bad_key", GEMINI, "properties.9a", holding(TEXT, "9a"), holding(TEXT, "_9a")),
+    schemas(
+        "bad_key",
+        GEMINI,
+        "properties.city.properties.a-b",
+        holding(holding(TEXT, "a-b")),
+        holding(holding(TEXT)),
+    ),
+    schemas(
+        "ref_beside_fields",
+        GEMINI,
+        "properties.city.$ref",
+        holding({"$ref": "#/$defs/a", "description": "d"}),
+        holding(TEXT),
+    ),
+    *(
+        schemas("unknown_keyword", PROTO, f"properties.city.{word}", holding({**TEXT, word: value}), GOOD)
+        for word, value in {
+            "additionalProperties": False,
+            "$schema": "x",
+            "const": "a",
+            "exclusiveMinimum": 0,
+            "exclusiveMaximum": 9,
+            "multipleOf": 2,
+            "$ref": "#",
+            "$defs": {},
+            "oneOf": [TEXT],
+            "propertyNames": TEXT,
+        }.items()
+    ),
+    schemas(
+        "type_list",
+        PROTO,
+        "properties.city.type",
+        holding({"type": ["string", "null"]}),
+        holding({"type": "STRING", "nullable": True}),
+    ),
+    schemas("empty_properties", PROTO, "properties", {"type": "OBJECT", "properties": {}}, GOOD),
+    schemas(
+        "empty_properties",
+        PROTO,
+        "properties.city.anyOf.0.properties",
+        holding({"any_of": [{"type": "OBJECT"}]}),
+        holding({"any_of": [TEXT]}),
+    ),
+    schemas(
+        "missing_items",
+        PROTO,
+        "properties.city.items",
+        holding({"type": "ARRAY"}),
+        holding({"type": "ARRAY", "items": TEXT}),
+    ),
+    schemas(
+        "strict_open_object",
+        STRICT,
+        "additionalProperties",
+        {**GOOD, "required": ["city"]},
+        CLOSED,
+        strict=True,
+    ),
+    schemas(
+        "strict_open_object",
+        STRICT,
+        "properties.city.anyOf.1.additionalProperties",
+        closed({"anyOf": [TEXT, {**CLOSED, "additionalProperties": True}]}),
+        closed({"anyOf": [TEXT, CLOSED]}),
+        strict=True,
+    ),
+    schemas(
+        "strict_free_form",
+        STRICT,
+        "properties.city",
+        closed({"type": "object", "additionalProperties": True}),
+        closed(CLOSED),
+        strict=True,
+    ),
+    schemas("strict_optional", OPENAI, "properties.city", {**CLOSED, "required": []}, CLOSED, strict=True),
+    *(
+        schemas(
+            "strict_keyword",
+            OPENAI,
+            f"properties.city.{word}",
+            closed({**TEXT, word: value}),
+            CLOSED,
+            strict=True,
+        )
+        for word, value in {"default": "Bonn", "oneOf": [TEXT], "not": TEXT, "if": TEXT}.items()
+    ),
+    schemas(
+        "strict_too_deep",
+        OPENAI,
+        ".".join(["properties.city"] * 5),
+        nested(6),
+        nested(5),
+        strict=True,
+    ),
+    schemas("strict_grammar", ("anthropic",), "", many(25), many(24), strict=True),
+    schemas(
+        "strict_grammar",
+        ("anthropic",),
+        "",
+        many(17, {"anyOf": [TEXT, {"type": "null"}]}),
+        many(16, {"type": ["string", "null"]}),
+        strict=True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "spellings", "where", "refused", "passed"), TABLE)
+def test_each_dialect_is_told_what_its_provider_refuses(code, spellings, where, refused, passed):
+    for spelling in spellings:
+        faults = [fault for fault in lint(*told(spelling, **refused)) if fault.code == code]
+        assert [fault.where for fault in faults] == [where], spelling
+        assert code not in codes(spelling, **passed), spelling
+        rule = next(rule for rule in RULES if rule.code == code)
+        assert spelling in rule.spellings
+
+
+@pytest.mark.parametrize(("code", "spellings", "where", "refused", "passed"), TABLE)
+def test_what_one_provider_refuses_is_not_held_against_another(code, spellings, where, refused, passed):
+    rule = next(rule for rule in RULES if rule.code == code)
+    for spelling in set(EVERY) - rule.spellings:
+        assert code not in codes(spelling, **refused)
+
+
+def test_every_rule_is_in_the_table_and_has_a_code_of_its_own():
+    rules = [rule.code for rule in RULES]
+    assert len(set(rules)) == len(rules)
+    assert set(rules) == {row.values[0] for row in TABLE}
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.strict], ids=lambda rule: rule.code)
+def test_what_only_strictness_refuses_is_free_without_it(rule):
+    refused = next(row.values[3] for row in TABLE if row.values[0] == rule.code)
+    for spelling in rule.spellings:
+        assert rule.code not in codes(spelling, **{**refused, "strict": False})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("session", "strict"), [("model", False), ("app", False), ("app", True)])
+def test_nothing_is_known_against_our_own_declarations(make, dialect, session, strict):
+    memory = make().for_user("user_123", tools=tuple(FUNCTIONS), session=session)
+    assert [fault for tool in memory.tools(dialect, strict=strict) for fault in lint(tool, dialect)] == []
+    for function in FUNCTIONS.values():
+        assert lint(function.declaration(session, strict=strict), dialect) == []
+
+
+def test_a_fault_says_where_it_is_and_who_refuses_it():
+    tool, dialect = told("anthropic", {**GOOD, "oneOf": [GOOD]})
+    message = "`oneOf` at the root is refused by Anthropic: move it into a property"
+    assert lint(tool, dialect) == [Fault("root_union", "oneOf", message)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_neutral_declaration_is_checked_as_it_would_be_declared(dialect):
+    schema = holding({"type": ["string", "null"], "const": "a"})
+    assert lint({"name": "f", "description": "d", "parameters": schema}, dialect) == []
+    assert [fault.code for fault in lint({"name": "f", "parameters": {}}, dialect)] == ["root_not_object"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "dialect"),
+    [
+        ({"function_declarations": [{"name": "a"}, {"name": "9b"}]}, "gemini"),
+        (
+            {
+                "type": "namespace",
+                "name": "n",
+                "tools": [
+                    {"type": "function", "name": "a", "strict": False},
+                    {"type": "function", "name": "b c", "strict": False},
+                ],
+            },
+            "openai-responses",
+        ),
+    ],
+)
+def test_a_fault_in_a_tool_of_several_functions_says_which(tool, dialect):
+    assert [(fault.code, fault.where) for fault in lint(tool, dialect)] == [("bad_name", "[1].name")]
+
+
+@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "gemini", "gemini-interactions"])
+def test_a_function_may_take_no_arguments(dialect):
+    tool, _ = told(dialect, None)
+    assert lint(tool, dialect) == []
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "mcp"])
+def test_some_providers_want_a_schema_of_every_function(dialect):
+    tool, _ = told(dialect, None)
+    assert [fault.code for fault in lint(tool, dialect)] == ["root_not_object"]
+
+
+def test_a_regular_expression_of_another_language_is_no_fault():
+    assert codes("openai", schema=holding({"type": "string", "pattern": r"^\p{L}+$"})) == []
+
+
+def test_a_tool_may_be_an_object():
+    function = SimpleNamespace(name="a b", description="d", parameters=GOOD, strict=False)
+    tool = SimpleNamespace(type="function", function=function)
+    assert [fault.code for fault in lint(tool, "openai")] == ["bad_name"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "tool", [None, 5, "f", [], {}, {"type": "web_search"}, {"function_declarations": [5]}]
+)
+def test_a_tool_without_a_function_is_told_apart(dialect, tool):
+    assert [fault.code for fault in lint(tool, dialect)] == ["no_function"]
+
+
+@pytest.mark.parametrize("check", [lint, lint_history])
+@pytest.mark.parametrize("dialect", ["cohere", "", None, [], {}])
+def test_an_unknown_dialect_is_an_error_that_names_those_there_are(check, dialect):
+    with pytest.raises(HaloConfigError, match="openai"):
+        check({}, dialect)
+
+
+WORDS = st.sampled_from(
+    "$defs $ref additionalProperties anyOf arguments array call_id content default description function "
+    "function_declarations functionDeclarations id input_schema inputSchema items name namespace not object "
+    "parameters parameters_json_schema parts properties required role strict string tool_calls tools type".split()
+)
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | WORDS | st.builds(object)
+)
+JUNK = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+
+
+@pytest.mark.parametrize("spelling", EVERY)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(junk=JUNK)
+def test_no_tool_and_no_history_is_too_broken_to_be_checked(spelling, junk):
+    tool, dialect = told(spelling, junk, name=junk, description=junk, strict=True)
+    for broken in (junk, tool, {"name": "f", "parameters": junk, "strict": True}):
+        assert all(isinstance(fault, Fault) for fault in lint(broken, dialect))
+    for history in (
+        junk,
+        [junk],
+        [{"role": "assistant", "content": junk, "tool_calls": junk, "parts": junk}],
+    ):
+        assert all(isinstance(fault, Fault) for fault in lint_history(history, dialect))
+
+
+@pytest.mark.parametrize("keyword", ["not", "items", "anyOf"])
+@pytest.mark.parametrize("spelling", EVERY)
+def test_a_schema_nested_past_all_sense_is_a_fault(spelling, keyword):
+    schema = GOOD
+    for _ in range(100):
+        schema = {**GOOD, keyword: [schema] if keyword == "anyOf" else schema}
+    assert "invalid_schema" in codes(spelling, schema=schema)
+
+
+def call(spelling, call_id="call_1", name="f"):
+    """Return the message of a model that makes one call."""
+    match spelling:
+        case "openai":
+            made = {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+            return {"role": "assistant", "content": None, "tool_calls": [made]}
+        case "openai-responses":
+            return {"type": "function_call", "call_id": call_id, "name": name, "arguments": "{}"}
+        case "anthropic":
+            made = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+            return {"role": "assistant", "content": [made]}
+        case "gemini-interactions":
+            return {"type": "function_call", "id": call_id, "name": name, "arguments": {}}
+    return {"role": "model", "parts": [{"functionCall": {"id": call_id, "name": name, "args": {}}}]}
+
+
+def result(spelling, call_id="call_1", name="f"):
+    match spelling:
+        case "openai":
+            return {"role": "tool", "tool_call_id": call_id, "content": "done"}
+        case "openai-responses":
+            return {"type": "function_call_output", "call_id": call_id, "output": "done"}
+        case "anthropic":
+            return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id}]}
+        case "gemini-interactions":
+            return {"type": "function_result", "call_id": call_id, "name": name, "result": "done"}
+    return {
+        "role": "user",
+        "parts": [{"function_response": {"id": call_id, "name": name, "response": {"output": 1}}}],
+    }
+
+
+HISTORIES = ("openai", "openai-responses", "anthropic", "gemini", "gemini-interactions")
+QUESTION = {"role": "user", "content": "Hello"}
+
+
+def places(messages, dialect):
+    return [(fault.code, fault.where) for fault in lint_history(messages, dialect)]
+
+
+@pytest.mark.parametrize("dialect", HISTORIES)
+@pytest.mark.parametrize(
+    ("turns", "faults"),
+    [
+        ([call, result], []),
+        ([call], [("call_without_result", "[1]")]),
+        ([result], [("result_without_call", "[1]")]),
+        ([call, result, result], [("result_without_call", "[3]")]),
+        ([result, call], [("result_without_call", "[1]"), ("call_without_result", "[2]")]),
+        ([call, result, call, result], [("duplicate_call_id", "[3]")]),
+        ([call, call, result, result], [("duplicate_call_id", "[2]")]),
+    ],
+)
+def test_every_call_of_a_history_has_one_result_after_it(dialect, turns, faults):
+    history = [QUESTION, *(turn(dialect) for turn in turns)]
+    if dialect in {"openai-responses", "gemini-interactions"}:  # may continue a response the provider stored
+        faults = [fault for fault in faults if fault != ("result_without_call", "[1]")]
+    assert places(history, dialect) == faults
+
+
+@pytest.mark.parametrize("dialect", HISTORIES)
+def test_fc18_an_empty_id_pairs_nothing(dialect):
+    history = [QUESTION, call(dialect, ""), result(dialect, "")]
+    assert [place for place in places(history, dialect) if place[0] == "empty_id"] == [
+        ("empty_id", "[1]"),
+        ("empty_id", "[2]"),
+    ]
+
+
+def test_calls_without_ids_are_paired_by_name_where_the_provider_does():
+    pairs = [call("gemini", None, "a"), call("gemini", None, "b"), result("gemini", None, "b")]
+    assert places(pairs, "gemini") == [("call_without_result", "[0]")]
+    assert places([*pairs, result("gemini", None, "a")], "gemini") == []
+    legacy = [
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "done"},
+    ]
+    assert places(legacy, "openai") == []
+
+
+def test_an_id_longer_than_openai_takes_is_never_to_be_shortened():
+    def pair(chars):
+        return [call("openai", "c" * chars), result("openai", "c" * chars)]
+
+    assert places(pair(40), "openai") == []
+    (fault,) = lint_history(pair(41), "openai")
+    assert (fault.code, fault.where) == ("long_call_id", "[0]")
+    assert "64" in fault.message
+    assert "never shorten" in fault.message
+    assert places([call("anthropic", "c" * 41), result("anthropic", "c" * 41)], "anthropic") == []
+
+
+def test_a_history_may_hold_objects_and_be_one_message():
+    made = call("openai")
+    assert places(SimpleNamespace(**made), "openai") == [("call_without_result", "[0]")]
+    assert places([SimpleNamespace(**made), None, result("openai")], "openai") == []
+
+
+def test_what_handle_answers_is_a_history_without_faults(service, memory):
+    messages = [QUESTION, call("openai", "call_1", "halo_retrieve_end_user_memory")]
+    messages += memory.handle(messages[-1], session=messages)
+    assert lint_history(messages, "openai") == []
