@@ -76,7 +76,8 @@ def _fields(value: object) -> Mapping[Any, Any] | None:
     if isinstance(value, Mapping):
         return value
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: field for name, field in fields.items() if field is not None}
     if isinstance(value, types.SimpleNamespace):
         return vars(value)
     return _dumped(value)

@@ -13,7 +13,14 @@ from typing import Any
 
 from halo_sdk._budget import cut_to_fit
 from halo_sdk._plain import omitted, plain, size_bytes
-from halo_sdk.dialects import calls_in, detected, is_answer, opens_turn, without_own_calls
+from halo_sdk.dialects import (
+    calls_in,
+    detected,
+    is_answer,
+    is_call_or_result,
+    opens_turn,
+    without_own_calls,
+)
 from halo_sdk.dialects.base import Accumulator
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
 
@@ -30,18 +37,22 @@ _LISTS = ("messages", "contents", "input", "history", "conversation")
 """What applications call the list of messages in their session data; the service reads the same names."""
 
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "thought")  # a tuple: a type may be of any kind
+_KIND_FIELDS = ("type", "part_kind", "block_type")
 _PRIVATE_FIELDS = frozenset(
     {
+        "additional_kwargs",
         "encrypted_content",
         "extra_content",
         "provider_specific_fields",
         "reasoning",
         "reasoning_content",
         "reasoning_details",
+        "response_metadata",
         "thinking",
         "thinking_blocks",
         "thoughtSignature",
         "thought_signature",
+        "usage_metadata",
     }
 )
 _MEDIA_TYPE_FIELDS = ("mime_type", "mimeType", "media_type", "mediaType")
@@ -49,22 +60,22 @@ _MEDIA_WRAPPERS = frozenset(
     {"audio", "file", "image", "image_url", "inlineData", "inline_data", "input_audio", "source"}
 )
 _PLACEHOLDER_KEYS = (("type", "omitted", "bytes", "sha256"), ("type", "omitted", "bytes"), ("omitted",))
-_SPOKEN_FIELDS = ("content", "parts", "refusal", "audio")
+_SPOKEN_FIELDS = ("content", "parts", "blocks", "refusal", "audio")
 _NOT_SAID = frozenset(
     {
+        "block_type",
         "created",
         "finish_reason",
-        "functionCall",
-        "functionResponse",
-        "function_call",
-        "function_response",
         "id",
         "index",
+        "kind",
         "model",
         "name",
         "object",
+        "part_kind",
         "role",
         "status",
+        "timestamp",
         "tool_calls",
         "type",
     }
@@ -273,7 +284,9 @@ def cleaned(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
 
 
 def _is_thought(block: object) -> bool:
-    return isinstance(block, dict) and (block.get("type") in _THOUGHTS or block.get("thought") is True)
+    if not isinstance(block, dict):
+        return False
+    return block.get("thought") is True or any(block.get(field) in _THOUGHTS for field in _KIND_FIELDS)
 
 
 def _visible(message: dict[str, Any]) -> dict[str, Any]:
@@ -352,6 +365,8 @@ def _says_something(message: Mapping[str, Any]) -> bool:
 
 def _holds_words(value: Any) -> bool:
     if isinstance(value, dict):
+        if is_call_or_result(value):
+            return False
         said = (part for key, part in value.items() if key not in _NOT_SAID)
         return _is_placeholder(value) or any(_holds_words(part) for part in said)
     if isinstance(value, list):

@@ -8,9 +8,12 @@ from halo_sdk.dialects.base import Dialect, History
 from halo_sdk.dialects.gemini import Gemini
 from halo_sdk.dialects.gemini_interactions import GeminiInteractions
 from halo_sdk.dialects.json_schema import JsonSchema
+from halo_sdk.dialects.langchain import LangChain
+from halo_sdk.dialects.llama_index import LlamaIndex
 from halo_sdk.dialects.mcp import Mcp
 from halo_sdk.dialects.openai import OpenAI
 from halo_sdk.dialects.openai_responses import OpenAIResponses
+from halo_sdk.dialects.pydantic_ai import PydanticAI
 from halo_sdk.errors import HaloConfigError
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -26,7 +29,7 @@ DIALECTS: Mapping[str, Dialect] = {
     )
 }
 
-HISTORIES: Sequence[History] = (*DIALECTS.values(),)
+HISTORIES: Sequence[History] = (*DIALECTS.values(), LangChain(), LlamaIndex(), PydanticAI())
 """Every way a conversation may be written down: the dialects', and those of frameworks that have one of their own."""
 
 
@@ -58,6 +61,11 @@ def detected(reply: object) -> Dialect:
 def calls_in(message: Mapping[str, Any]) -> int:
     """Return how many calls of HALO's functions a message of a history carries."""
     return max(history.own_calls(message) for history in HISTORIES)
+
+
+def is_call_or_result(value: Mapping[str, Any]) -> bool:
+    """Tell whether a message, or an element of one, is a call of a function or its result, and nothing anybody said."""
+    return any(history.part(value) is not None for history in HISTORIES)
 
 
 def is_answer(message: Mapping[str, Any]) -> bool:

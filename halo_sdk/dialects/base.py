@@ -17,7 +17,18 @@ from halo_sdk.types import Declaration, Outcome, ToolCall
 PREFIX = "halo_"
 """Functions whose names begin like this are ours; every other call belongs to the application."""
 
-_SPOKEN_FIELDS = ("audio", "blocks", "content", "parts", "refusal", "text")
+_SAYING_FIELDS = (
+    "audio",
+    "blocks",
+    "content",
+    "function_call",
+    "invalid_tool_calls",
+    "parts",
+    "refusal",
+    "text",
+    "tool_calls",
+)
+"""Where messages of any shape say or call something: one history may take away what another finds nothing else beside."""
 
 
 def is_own(name: object) -> bool:
@@ -121,8 +132,7 @@ class _Pairs:
             return message
         kept = {key: changed.get(key, value) for key, value in message.items()}
         kept = {key: value for key, value in kept.items() if key not in changed or value}
-        says_something = (*self._history.fields, *_SPOKEN_FIELDS)
-        return kept if any(kept.get(field) for field in says_something) else None
+        return kept if any(kept.get(field) for field in _SAYING_FIELDS) else None
 
     def _goes(self, value: object) -> bool:
         part = self._history.part(value) if isinstance(value, dict) else None

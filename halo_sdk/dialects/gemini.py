@@ -92,11 +92,10 @@ class Gemini(Dialect):
         return message.get("role") == "model"
 
     def opens_turn(self, message: Mapping[str, Any]) -> bool:
-        """Tell by a part of role `user` that is no function response."""
+        """Tell by a part of role `user` that is no function response. A framework's messages have parts too, and a kind."""
         parts = mappings(message.get("parts"))
-        return message.get("role") in ("user", None) and any(
-            not isinstance(self.part(part), Answered) for part in parts
-        )
+        by_user = message.get("role") in ("user", None) and "kind" not in message
+        return by_user and any(not isinstance(self.part(part), Answered) for part in parts)
 
     def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
         """Read a content's part: calls and results both carry the name, ids are optional."""

@@ -40,6 +40,10 @@ _ROLES = {
     "developer": "system",
     "tool": "tool",
     "function": "tool",
+    "user_input": "user",
+    "model_output": "assistant",
+    "request": "user",
+    "response": "assistant",
 }
 _TIMES = ("timestamp", "created_at", "createdAt", "occurredAt", "ts", "time", "at", "date")
 _SPEAKERS = ("name", "speaker", "author", "speaker_name")
@@ -51,9 +55,18 @@ _SECRETIVE = (
     "reasoning_content",
     "reasoning",
 )
+_KINDS = ("type", "part_kind", "block_type")
 _REASONING = ("thinking", "redacted_thinking", "reasoning", "thought")
-_CALLS = ("function_call", "tool_use", "functionCall", "function_calls")
-_RESULTS = ("function_call_output", "tool_result", "functionResponse", "function_response", "function_result")
+_INSTRUCTIONS = ("system-prompt", "instructions")
+_CALLS = ("function_call", "tool_use", "functionCall", "function_calls", "tool-call", "tool_call")
+_RESULTS = (
+    "function_call_output",
+    "tool_result",
+    "functionResponse",
+    "function_response",
+    "function_result",
+    "tool-return",
+)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _DATA_LEFT = re.compile(r"\[(?:data|[\w.+-]+/[\w.+-]+) omitted\]")  # what stands for one in a stored message
 _LATEST = 4_102_444_800_000  # 2100-01-01; a later time is a unit we do not know
@@ -118,7 +131,7 @@ def read_message(raw: JSON) -> Message:
         return Message(role, {"role": role, "content": None, "omitted": "instructions"})
     if _is_ours(raw):
         return Message(role, {"role": role, "content": None, "omitted": "recalled memory"})
-    body = next((name for name in ("content", "parts", "text") if name in raw), None)
+    body = next((name for name in ("content", "parts", "blocks", "text") if name in raw), None)
     if body is not None and isinstance(raw[body], list):
         kept[body] = [_keep_part(part) for part in raw[body]]
     text = _text(raw.get(body)) if body else ""
@@ -148,6 +161,8 @@ def _from_completion(raw: dict[str, JSON]) -> dict[str, JSON]:
             inner = found[0].get("message") or found[0].get("content")
             if isinstance(inner, dict):
                 return {"role": "assistant", **inner}
+    if isinstance(raw.get("data"), dict) and raw.get("type") in ("human", "ai", "tool", "system"):
+        return {**raw["data"], "type": raw["type"]}
     if "role" not in raw and isinstance(raw.get("output_text"), str):
         return {"role": "assistant", "content": raw["output_text"]}
     return raw
@@ -157,7 +172,7 @@ def _role(raw: Mapping[str, JSON]) -> str:
     named = raw.get("role") or raw.get("speaker_kind") or raw.get("sender")
     if isinstance(named, str):
         return _ROLES.get(named.lower(), "user" if named.lower() != "self" else "assistant")
-    kind = raw.get("type")
+    kind = raw.get("type") or raw.get("kind")
     if kind in _CALLS:
         return "assistant"
     if kind in _RESULTS:
@@ -181,20 +196,28 @@ def _plain(text: str) -> str:
 
 
 def _part_text(part: Mapping[str, JSON]) -> str:
-    if part.get("type") in _REASONING or part.get("thought") is True:
+    if _is(part, _REASONING) or part.get("thought") is True:
         return ""
     for key in ("text", "refusal", "value"):
         if isinstance(part.get(key), str):
             return _plain(part[key])
+    if part.get("part_kind") in ("user-prompt", "text"):
+        return _text(part.get("content"))
     return _text(part["parts"]) if isinstance(part.get("parts"), list) else ""
+
+
+def _is(part: Mapping[str, JSON], kinds: tuple[str, ...]) -> bool:
+    return any(part.get(key) in kinds for key in _KINDS)
 
 
 def _keep_part(part: JSON) -> JSON:
     """Return a content part as it may be stored."""
     if not isinstance(part, dict):
         return _without_binary(part)
-    if part.get("type") in _REASONING or part.get("thought") is True:
+    if _is(part, _REASONING) or part.get("thought") is True:
         return {"type": "reasoning", "omitted": True}
+    if _is(part, _INSTRUCTIONS):
+        return {"type": "instructions", "omitted": True}
     if _names_ours(part):
         return {"type": "recalled memory", "omitted": True}
     kind = _MEDIA.get(str(part.get("type"))) or next(
@@ -246,12 +269,9 @@ def _names_ours(value: Mapping[str, JSON]) -> bool:
     inner = next(
         (value[key] for key in ("function", *_CALLS, *_RESULTS) if isinstance(value.get(key), dict)), value
     )
-    acts = (
-        inner is not value
-        or value.get("type") in (*_CALLS, *_RESULTS)
-        or value.get("role") in ("tool", "function")
-    )
-    return acts and isinstance(inner.get("name"), str) and inner["name"].startswith(FUNCTION_PREFIX)
+    acts = inner is not value or _is(value, (*_CALLS, *_RESULTS)) or value.get("role") in ("tool", "function")
+    name = inner.get("name") or inner.get("tool_name")
+    return acts and isinstance(name, str) and name.startswith(FUNCTION_PREFIX)
 
 
 def _speaker(raw: Mapping[str, JSON]) -> str | None:

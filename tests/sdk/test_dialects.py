@@ -338,9 +338,148 @@ HISTORIES: dict[str, tuple[list[Json], Any, Any]] = {
         {"type": "model_output", "content": [{"type": "text", "text": "Tea."}]},
     ),
 }
+FRAMEWORKS: dict[str, tuple[list[Json], Any, Any]] = {
+    "langchain": (
+        wire(
+            {"type": "human", "content": "What do I drink?", "response_metadata": {}},
+            {
+                "type": "ai",
+                "content": [{"type": "tool_use", "id": "a", "name": RETRIEVE, "input": {}}],
+                "additional_kwargs": {"tool_calls": ["secret"]},
+                "tool_calls": [
+                    {"type": "tool_call", "name": RETRIEVE, "args": {}, "id": "a"},
+                    {"type": "tool_call", "name": "weather", "args": {}, "id": "b"},
+                ],
+                "invalid_tool_calls": [
+                    {"type": "invalid_tool_call", "name": RETRIEVE, "args": "{", "id": "c"}
+                ],
+            },
+            {"type": "tool", "content": RECALLED, "name": RETRIEVE, "tool_call_id": "a"},
+            {"type": "tool", "content": "rain", "name": "weather", "tool_call_id": "b"},
+            {"type": "tool", "content": RECALLED, "tool_call_id": "c"},
+            {"type": "ai", "content": "Tea.", "tool_calls": [], "usage_metadata": {"total_tokens": 3}},
+        ),
+        wire(
+            {"type": "human", "content": "What do I drink?"},
+            {
+                "type": "ai",
+                "tool_calls": [{"type": "tool_call", "name": "weather", "args": {}, "id": "b"}],
+            },
+            {"type": "tool", "content": "rain", "name": "weather", "tool_call_id": "b"},
+        ),
+        {"type": "ai", "content": "Tea.", "tool_calls": []},
+    ),
+    "pydantic-ai": (
+        wire(
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What do I drink?"}]},
+            {
+                "kind": "response",
+                "parts": [
+                    {"part_kind": "thinking", "content": "secret", "signature": "secret"},
+                    {"part_kind": "tool-call", "tool_name": RETRIEVE, "args": "{}", "tool_call_id": "a"},
+                    {"part_kind": "tool-call", "tool_name": "weather", "args": "{}", "tool_call_id": "b"},
+                ],
+            },
+            {
+                "kind": "request",
+                "parts": [
+                    {
+                        "part_kind": "tool-return",
+                        "tool_name": RETRIEVE,
+                        "content": RECALLED,
+                        "tool_call_id": "a",
+                    },
+                    {
+                        "part_kind": "tool-return",
+                        "tool_name": "weather",
+                        "content": "rain",
+                        "tool_call_id": "b",
+                    },
+                ],
+            },
+            {"kind": "response", "parts": [{"part_kind": "text", "content": "Tea."}]},
+        ),
+        wire(
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What do I drink?"}]},
+            {
+                "kind": "response",
+                "parts": [
+                    {"part_kind": "tool-call", "tool_name": "weather", "args": "{}", "tool_call_id": "b"}
+                ],
+            },
+            {
+                "kind": "request",
+                "parts": [
+                    {
+                        "part_kind": "tool-return",
+                        "tool_name": "weather",
+                        "content": "rain",
+                        "tool_call_id": "b",
+                    }
+                ],
+            },
+        ),
+        {"kind": "response", "parts": [{"part_kind": "text", "content": "Tea."}]},
+    ),
+    "llama-index": (
+        wire(
+            {"role": "user", "blocks": [{"block_type": "text", "text": "What do I drink?"}]},
+            {
+                "role": "assistant",
+                "additional_kwargs": {"tool_calls": ["secret"]},
+                "blocks": [
+                    {"block_type": "thinking", "content": "secret"},
+                    {
+                        "block_type": "tool_call",
+                        "tool_name": RETRIEVE,
+                        "tool_kwargs": {},
+                        "tool_call_id": "a",
+                    },
+                    {
+                        "block_type": "tool_call",
+                        "tool_name": "weather",
+                        "tool_kwargs": {},
+                        "tool_call_id": "b",
+                    },
+                ],
+            },
+            {
+                "role": "tool",
+                "additional_kwargs": {"tool_call_id": "a"},
+                "blocks": [{"block_type": "text", "text": RECALLED}],
+            },
+            {
+                "role": "tool",
+                "additional_kwargs": {"tool_call_id": "b", "name": "weather"},
+                "blocks": [{"block_type": "text", "text": "rain"}],
+            },
+            {"role": "assistant", "blocks": [{"block_type": "text", "text": "Tea."}]},
+        ),
+        wire(
+            {"role": "user", "blocks": [{"block_type": "text", "text": "What do I drink?"}]},
+            {
+                "role": "assistant",
+                "blocks": [
+                    {
+                        "block_type": "tool_call",
+                        "tool_name": "weather",
+                        "tool_kwargs": {},
+                        "tool_call_id": "b",
+                    }
+                ],
+            },
+            {"role": "tool", "blocks": [{"block_type": "text", "text": "rain"}]},
+        ),
+        {"role": "assistant", "blocks": [{"block_type": "text", "text": "Tea."}]},
+    ),
+}
 
 
-@pytest.mark.parametrize(("history", "messages", "answer"), HISTORIES.values(), ids=HISTORIES)
+@pytest.mark.parametrize(
+    ("history", "messages", "answer"),
+    [*HISTORIES.values(), *FRAMEWORKS.values()],
+    ids=[*HISTORIES, *FRAMEWORKS],
+)
 def test_of_a_history_only_what_was_said_is_captured(service, memory, history, messages, answer):
     memory.capture(history)
     body = sent(service["capture"])
@@ -379,12 +518,22 @@ def test_the_calls_of_a_turn_are_counted_in_every_history(service, make, dialect
         ([USER], anthropic_reply(tool_use())),
         ([USER], anthropic_reply(stop="refusal")),
         ([USER], {"steps": []}),
+        ([USER], anthropic_reply(tool_use("b", "weather"))),
+        *(([*each[:1], each[1]], None) for each, _, _ in FRAMEWORKS.values()),
     ],
 )
 def test_a_turn_without_an_answer_is_not_captured(service, memory, messages, response):
     with pytest.raises(EmptyAnswerError):
         memory.capture(messages, response)
     assert not service["capture"].called
+
+
+@pytest.mark.parametrize("history", [each for each, _, _ in FRAMEWORKS.values()], ids=FRAMEWORKS)
+def test_the_calls_of_a_turn_are_counted_in_a_framework_s_history(service, make, history):
+    memory = make().for_user("user_123", max_calls_per_turn=1)
+    asked = memory.handle(openai_reply((RETRIEVE, "{}")), session=[*history[:3], history[1]])
+    assert not asked.outcomes[0].ok
+    assert memory.handle(openai_reply((RETRIEVE, "{}")), session=[*history, history[0]]).outcomes[0].ok
 
 
 def test_an_answer_in_several_items_is_captured_with_its_last_one_as_the_answer(service, memory):

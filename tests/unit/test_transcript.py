@@ -98,6 +98,28 @@ anything = st.recursive(
         ({"type": "function_call", "name": "get_weather"}, "assistant", ""),
         ({"type": "function_call_output", "output": "21"}, "tool", ""),
         ({"role": "user", "content": 7}, "user", ""),
+        ({"type": "user_input", "content": [{"type": "text", "text": "hello"}]}, "user", "hello"),
+        ({"type": "model_output", "content": [{"type": "text", "text": "hello"}]}, "assistant", "hello"),
+        ({"type": "function_result", "call_id": "a", "result": "21"}, "tool", ""),
+        ({"type": "ai", "data": {"content": "hello", "type": "ai"}}, "assistant", "hello"),
+        ({"role": "assistant", "blocks": [{"block_type": "text", "text": "hello"}]}, "assistant", "hello"),
+        (
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["a", {"url": "b"}]}]},
+            "user",
+            "a",
+        ),
+        (
+            {
+                "kind": "response",
+                "parts": [
+                    {"part_kind": "thinking", "content": "hm"},
+                    {"part_kind": "text", "content": "hello"},
+                    {"part_kind": "tool-call", "tool_name": "weather", "args": "{}"},
+                ],
+            },
+            "assistant",
+            "hello",
+        ),
     ],
 )
 def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: str) -> None:
@@ -212,6 +234,28 @@ def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: st
         (
             {"role": "user", "content": "data:;base64,QUJD"},
             {"role": "user", "content": "[data omitted]"},
+        ),
+        (
+            {
+                "kind": "request",
+                "parts": [
+                    {"part_kind": "system-prompt", "content": "rules"},
+                    {"part_kind": "user-prompt", "content": "a"},
+                    {
+                        "part_kind": "tool-return",
+                        "tool_name": "halo_retrieve_end_user_memory",
+                        "content": "b",
+                    },
+                ],
+            },
+            {
+                "kind": "request",
+                "parts": [
+                    {"type": "instructions", "omitted": True},
+                    {"part_kind": "user-prompt", "content": "a"},
+                    {"type": "recalled memory", "omitted": True},
+                ],
+            },
         ),
     ],
 )
