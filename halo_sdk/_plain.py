@@ -86,7 +86,13 @@ def _fields(value: object) -> Mapping[Any, Any] | None:
 def _dumped(value: object) -> Mapping[Any, Any] | None:
     if callable(dump := getattr(value, "model_dump", None)):
         # A gateway may have put other types into a provider's model; pydantic would warn about each.
-        return _mapping(dump(by_alias=True, exclude_none=True, warnings=False))
+        options = {"by_alias": True, "exclude_none": True, "warnings": False}
+        try:
+            return _mapping(
+                dump(mode="json", **options)
+            )  # signatures are bytes that must go back as they came
+        except ValueError:  # a value JSON has no word for
+            return _mapping(dump(**options))
     if callable(dump := getattr(value, "to_dict", None)):
         return _mapping(dump())
     # Proto maps answer like a dict without being registered as one.

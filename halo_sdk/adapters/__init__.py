@@ -26,7 +26,22 @@ class _Adapter:
     extra: str
 
 
-_ADAPTERS: Mapping[str, _Adapter] = {}
+def _adapter(extra: str, module: str, *packages: str) -> _Adapter:
+    return _Adapter(f"halo_sdk.adapters.{module}", frozenset(packages), extra)
+
+
+_ADAPTERS: Mapping[str, _Adapter] = {
+    adapter.extra: adapter
+    for adapter in (
+        _adapter("anthropic", "anthropic", "anthropic"),
+        _adapter("gemini", "gemini"),
+        _adapter("langchain", "langchain", "langchain_core"),
+        _adapter("llama-index", "llama_index", "llama_index"),
+        _adapter("mcp", "mcp", "mcp", "mcp_types"),
+        _adapter("openai-agents", "openai_agents", "agents"),
+        _adapter("pydantic-ai", "pydantic_ai", "pydantic_ai"),
+    )
+}
 
 
 def load(framework: str) -> Any:

@@ -26,7 +26,7 @@ from halo_sdk.types import Declaration, Outcome
 
 _CALL, _RESULT = "function_call", "function_result"
 _BY_MODEL = ("model_output", "thought")
-_GOOD_STATUSES = ("completed", "requires_action", "in_progress")
+_GOOD_STATUSES = ("completed", "idle", "requires_action")
 
 
 class GeminiInteractions(Dialect):
@@ -43,14 +43,15 @@ class GeminiInteractions(Dialect):
         return [declaration(tool, "parameters")] if tool.get("type") == "function" else []
 
     def recognises(self, reply: object) -> bool:
-        """Tell by a list of steps."""
-        return isinstance(mapping(reply).get("steps"), list)
+        """Tell by a list of steps, or by what the object says it is: one that failed may have no steps."""
+        fields = mapping(reply)
+        return isinstance(fields.get("steps"), list) or fields.get("object") == "interaction"
 
     def read(self, reply: object) -> ModelReply:
         """Read the steps; the status is believed when it says that the output was cut or failed."""
         fields = mapping(reply)
         steps = [
-            {**step, "id": step.get("id") or made_id(fields, index)} if step.get("type") == _CALL else step
+            {**step, "id": _id(step, fields, index)} if step.get("type") == _CALL else step
             for index, step in enumerate(mappings(fields.get("steps")))
             if step.get("type") != "user_input"
         ]
@@ -93,7 +94,12 @@ class GeminiInteractions(Dialect):
 def _problem(status: str) -> str | None:
     if status in _GOOD_STATUSES:
         return None
-    return "truncated" if status in ("incomplete", "max_tokens") else status
+    return "truncated" if status == "incomplete" else status
+
+
+def _id(step: Mapping[str, Any], reply: Mapping[str, Any], index: int) -> str:
+    given = step.get("id")
+    return given if isinstance(given, str) and given else made_id(reply, index)
 
 
 def _echo(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,20 +129,27 @@ class _Stream(Accumulator):
 
     @property
     def reply(self) -> dict[str, Any]:
-        """The interaction so far; one whose stream broke off is incomplete."""
-        whole = self._ended and self._steps.is_whole
+        """The interaction so far; one whose stream broke off, or left a step open, is incomplete."""
+        said = mappings(self._interaction.get("steps"))
+        whole = self._ended and (said or self._steps.is_whole)
         status = self._interaction.get("status") if whole else "incomplete"
-        return {**self._interaction, "steps": self._steps.parts, "status": status}
+        return {**self._interaction, "steps": said or self._steps.parts, "status": status}
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
-        index = chunk.get("index")
+        given = chunk.get("index")
+        index = given if isinstance(given, int) else None
         match chunk.get("event_type"):
-            case "interaction.created" | "interaction.completed" as kind:
+            case "interaction.created":
                 said = mapping(chunk.get("interaction"))
-                self._interaction |= {key: value for key, value in said.items() if key != "steps"}
-                self._ended = kind == "interaction.completed"
+                self._interaction = {key: value for key, value in said.items() if key != "steps"}
+            case "interaction.completed":
+                self._interaction |= mapping(chunk.get("interaction"))
+                self._ended = True
             case "interaction.status_update":
                 self._interaction["status"] = chunk.get("status")
+            case "error":
+                self._interaction |= {"status": "failed", "errors": [dict(mapping(chunk.get("error")))]}
+                self._ended = True
             case "step.start":
                 self._steps.open(index, mapping(chunk.get("step")))
             case "step.delta":
@@ -144,27 +157,30 @@ class _Stream(Accumulator):
             case "step.stop":
                 self._steps.close(index)
 
-    def _fill(self, index: object, delta: Mapping[str, Any]) -> None:
-        step, kind = self._steps.at(index), delta.get("type")
+    def _fill(self, index: int | None, delta: Mapping[str, Any]) -> None:
+        step = self._steps.at(index)
         if step is None:
             return
-        if kind == "arguments_delta":
-            self._steps.argue(index, delta.get("arguments"))
-        elif kind == "thought_signature":
-            step["signature"] = str(step.get("signature") or "") + str(delta.get("signature") or "")
-        elif kind == "thought_summary":
-            step["summary"] = [*(step.get("summary") or []), delta.get("content")]
-        elif kind == "text":
-            step["content"] = _with_text(step.get("content") or [], str(delta.get("text") or ""))
-        elif step.get("type") == "model_output":
-            step["content"] = [*(step.get("content") or []), dict(delta)]
-        else:  # a step of a tool the service runs itself: its delta repeats the step's type
-            step |= {key: value for key, value in delta.items() if key != "type"}
+        match delta.get("type"):
+            case "arguments_delta":
+                self._steps.argue(index, delta.get("arguments"))
+            case "thought_signature":
+                step["signature"] = str(step.get("signature") or "") + str(delta.get("signature") or "")
+            case "thought_summary":
+                step["summary"] = [*mappings(step.get("summary")), delta.get("content")]
+            case "text" | "text_annotation_delta":
+                step["content"] = _with_words(mappings(step.get("content")), delta)
+            case _ if step.get("type") == "model_output":
+                step["content"] = [*mappings(step.get("content")), dict(delta)]
+            case _:  # a step of a tool the service runs itself: its delta repeats the step's type
+                step |= {key: value for key, value in delta.items() if key != "type"}
 
 
-def _with_text(content: list[Any], text: str) -> list[Any]:
-    """Return content with text added to its last block, if that is text."""
-    last = mapping(content[-1]) if content else {}
-    if last.get("type") == "text":
-        return [*content[:-1], {**last, "text": str(last.get("text") or "") + text}]
-    return [*content, {"type": "text", "text": text}]
+def _with_words(content: list[dict[str, Any]], delta: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return content with a delta's text, or the sources of it, added to its last block, if that is text."""
+    continues = bool(content) and content[-1].get("type") == "text"
+    before, last = (content[:-1], content[-1]) if continues else (content, {"type": "text"})
+    block: dict[str, Any] = {**last, "text": str(last.get("text") or "") + str(delta.get("text") or "")}
+    if sources := mappings(delta.get("annotations")):
+        block["annotations"] = [*mappings(block.get("annotations")), *sources]
+    return [*before, block]

@@ -28,7 +28,6 @@ from halo_sdk.types import Declaration, Outcome
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Type of an item that calls -> the field that holds what is passed."""
 
-_GOOD_STATUSES = ("completed", "in_progress", "queued")
 _UNFINISHED = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 
 
@@ -56,16 +55,14 @@ class OpenAIResponses(Dialect):
         """Read the items; the status is believed when it says that the output was cut or failed."""
         fields = mapping(reply)
         items = [
-            {**item, "call_id": item.get("call_id") or made_id(fields, index)}
-            if _kind(item) in _CALLS
-            else item
+            {**item, "call_id": _call_id(item, fields, index)} if _kind(item) in _CALLS else item
             for index, item in enumerate(mappings(fields.get("output")))
         ]
         calls = [item for item in items if _kind(item) in _CALLS]
         return ModelReply(
             calls=tuple(_read_call(item, index) for index, item in enumerate(calls)),
             turn=tuple(items),
-            problem=_problem(fields),
+            problem=_problem(fields, calls),
         )
 
     def write(self, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -78,11 +75,12 @@ class OpenAIResponses(Dialect):
         if kind in _CALLS and "call_id" in value:
             return Called(value.get("name"), value["call_id"])
         answers = kind.endswith("_call_output") and kind.removesuffix("_output") in _CALLS
-        return Answered(id=value.get("call_id")) if answers else None
+        return Answered(value.get("name"), value.get("call_id")) if answers else None
 
     def is_answer(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role, or by an item only a model produces."""
-        return message.get("role") == "assistant" or (_kind(message) in _CALLS and "call_id" in message)
+        by_model = _kind(message) == "reasoning" or (_kind(message) in _CALLS and "call_id" in message)
+        return message.get("role") == "assistant" or by_model
 
     def opens_turn(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role `user`."""
@@ -103,12 +101,20 @@ def _read_call(item: Mapping[str, Any], index: int) -> Any:
     return tool_call(item.get("name"), item.get(_CALLS[kind]), item["call_id"], index, spelled)
 
 
-def _problem(fields: Mapping[str, Any]) -> str | None:
-    status = fields.get("status")
-    if not isinstance(status, str) or status in _GOOD_STATUSES:
-        return None
+def _call_id(item: Mapping[str, Any], reply: Mapping[str, Any], index: int) -> str:
+    given = item.get("call_id")
+    return given if isinstance(given, str) and given else made_id(reply, index)
+
+
+def _problem(fields: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the most telling word. A call that says itself that it was cut is believed whatever the reply says."""
     reason = mapping(fields.get("incomplete_details")).get("reason")
-    return "truncated" if reason == "max_output_tokens" else str(reason or status)
+    if reason == "max_output_tokens" or any(call.get("status") == "incomplete" for call in calls):
+        return "truncated"
+    status = fields.get("status")
+    if not isinstance(status, str) or status == "completed":
+        return None
+    return str(reason or mapping(fields.get("error")).get("code") or status)
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:
@@ -126,21 +132,32 @@ class _Stream(Accumulator):
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
-        self._items: dict[Any, dict[str, Any]] = {}
+        self._items: dict[int, dict[str, Any]] = {}
+        self._open: set[int] = set()
         self._response: dict[str, Any] = {"object": "response"}
         self._ended = False
 
     @property
     def reply(self) -> dict[str, Any]:
-        """The response so far; one whose stream broke off is incomplete."""
-        items = [self._items[index] for index in self._items]
-        whole = {**self._response, "output": self._response.get("output") or items}
-        return whole if self._ended else {**whole, **_UNFINISHED}
+        """The response so far; one whose stream broke off, or that lost an item on the way, is incomplete."""
+        said = mappings(self._response.get("output"))
+        reply = {**self._response, "output": said or [self._items[index] for index in sorted(self._items)]}
+        lost = self._open and not said and reply.get("status") == "completed"
+        return {**reply, **_UNFINISHED} if lost or not self._ended else reply
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
-        kind = _kind(chunk)
-        if kind == "response.output_item.done":
-            self._items[chunk.get("output_index", len(self._items))] = dict(mapping(chunk.get("item")))
-        elif kind in {"response.completed", "response.incomplete", "response.failed"}:
-            self._response |= {**mapping(chunk.get("response")), "object": "response"}
-            self._ended = True
+        given = chunk.get("output_index")
+        index = given if isinstance(given, int) else len(self._items)
+        match _kind(chunk):
+            case "response.output_item.added":
+                self._open.add(index)
+            case "response.output_item.done":
+                self._items[index] = dict(mapping(chunk.get("item")))
+                self._open.discard(index)
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._response = {**mapping(chunk.get("response")), "object": "response"}
+                self._ended = True
+            case "error":  # some services nest what went wrong
+                error = mapping(chunk.get("error")) or chunk
+                self._response |= {"status": "failed", "error": {"code": error.get("code")}}
+                self._ended = True

@@ -42,6 +42,8 @@ _ROLES = {
     "function": "tool",
     "user_input": "user",
     "model_output": "assistant",
+    "reasoning": "assistant",
+    "thought": "assistant",
     "request": "user",
     "response": "assistant",
 }
@@ -58,7 +60,15 @@ _SECRETIVE = (
 _KINDS = ("type", "part_kind", "block_type")
 _REASONING = ("thinking", "redacted_thinking", "reasoning", "thought")
 _INSTRUCTIONS = ("system-prompt", "instructions")
-_CALLS = ("function_call", "tool_use", "functionCall", "function_calls", "tool-call", "tool_call")
+_CALLS = (
+    "function_call",
+    "tool_use",
+    "functionCall",
+    "function_calls",
+    "tool-call",
+    "tool_call",
+    "custom_tool_call",
+)
 _RESULTS = (
     "function_call_output",
     "tool_result",
@@ -66,7 +76,9 @@ _RESULTS = (
     "function_response",
     "function_result",
     "tool-return",
+    "custom_tool_call_output",
 )
+_RETURNED = ("content", "output", "result")  # where the result of a call says what was returned
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _DATA_LEFT = re.compile(r"\[(?:data|[\w.+-]+/[\w.+-]+) omitted\]")  # what stands for one in a stored message
 _LATEST = 4_102_444_800_000  # 2100-01-01; a later time is a unit we do not know
@@ -129,6 +141,8 @@ def read_message(raw: JSON) -> Message:
     role = _role(raw)
     if role == "system":
         return Message(role, {"role": role, "content": None, "omitted": "instructions"})
+    if not raw.get("role") and raw.get("type") in _REASONING:
+        return Message(role, {"role": role, "content": None, "omitted": "reasoning"})
     if _is_ours(raw):
         return Message(role, {"role": role, "content": None, "omitted": "recalled memory"})
     body = next((name for name in ("content", "parts", "blocks", "text") if name in raw), None)
@@ -256,13 +270,13 @@ def _is_ours(raw: Mapping[str, JSON]) -> bool:
     calls = raw.get("tool_calls")
     if isinstance(calls, list) and calls and not _text(raw.get("content")):
         return all(isinstance(call, dict) and _names_ours(call) for call in calls)
-    content = raw.get("content")
-    return (
-        _role(raw) == "tool"
-        and isinstance(content, str)
-        and '"requestId"' in content
-        and '"rawEntries"' in content
-    )
+    return _role(raw) == "tool" and any(_is_recalled(raw.get(key)) for key in _RETURNED)
+
+
+def _is_recalled(returned: JSON) -> bool:
+    if isinstance(returned, str):
+        return '"requestId"' in returned and '"rawEntries"' in returned
+    return isinstance(returned, dict) and "requestId" in returned and "rawEntries" in returned
 
 
 def _names_ours(value: Mapping[str, JSON]) -> bool:

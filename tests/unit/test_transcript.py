@@ -101,6 +101,20 @@ anything = st.recursive(
         ({"type": "user_input", "content": [{"type": "text", "text": "hello"}]}, "user", "hello"),
         ({"type": "model_output", "content": [{"type": "text", "text": "hello"}]}, "assistant", "hello"),
         ({"type": "function_result", "call_id": "a", "result": "21"}, "tool", ""),
+        ({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]}, "assistant", ""),
+        ({"type": "thought", "summary": [{"type": "text", "text": "Hm"}]}, "assistant", ""),
+        ({"type": "custom_tool_call", "call_id": "c", "name": "shell", "input": "ls"}, "assistant", ""),
+        ({"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}, "tool", ""),
+        (
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+            },
+            "assistant",
+            "hello",
+        ),
+        ({"role": "user", "type": "thought", "content": "hello"}, "user", "hello"),
         ({"type": "ai", "data": {"content": "hello", "type": "ai"}}, "assistant", "hello"),
         ({"role": "assistant", "blocks": [{"block_type": "text", "text": "hello"}]}, "assistant", "hello"),
         (
@@ -215,6 +229,35 @@ def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: st
         (
             {"role": "function", "name": "halo_retrieve_memory", "content": "recalled"},
             {"role": "tool", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {
+                "type": "reasoning",
+                "id": "rs",
+                "summary": [{"type": "summary_text", "text": "Hm"}],
+                "encrypted_content": "s",
+            },
+            {"role": "assistant", "content": None, "omitted": "reasoning"},
+        ),
+        (
+            {"type": "thought", "signature": "s", "summary": [{"type": "text", "text": "Hm"}]},
+            {"role": "assistant", "content": None, "omitted": "reasoning"},
+        ),
+        (
+            {
+                "type": "function_call_output",
+                "call_id": "c",
+                "output": json.dumps({"requestId": "r", "rawEntries": []}),
+            },
+            {"role": "tool", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {"type": "function_result", "call_id": "c", "result": {"requestId": "r", "rawEntries": []}},
+            {"role": "tool", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {"type": "function_result", "call_id": "c", "result": {"requestId": "r", "degrees": 21}},
+            {"type": "function_result", "call_id": "c", "result": {"requestId": "r", "degrees": 21}},
         ),
         (
             {"role": "user", "parts": [{"inlineData": {"mimeType": "a", "data": "QUJD"}}]},

@@ -1,0 +1,363 @@
+"""The real frameworks run the loop; HALO is a few tools in it, and captures what they hand back."""
+
+import asyncio
+import gc
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halo_server
+from halo_sdk import AsyncHalo, Halo, Memory, PermissionDeniedError
+from halo_server.config import Settings
+from tests.compat.conftest import PREFERENCE, PROJECT
+from tests.compat.stub import Json, Stub
+from tests.compat.test_matrix import ANSWER, ARGUMENTS, QUESTION, check_memory
+from tests.compat.wires import Anthropic, Gemini, OpenAIChat, sdk
+from tests.sdk.fakes import RETRIEVE
+from tests.sdk.replies import Call
+
+pytestmark = [
+    pytest.mark.providers,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Frameworks leave the closing of their clients and loops to the garbage collector: let it warn nobody else."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
+BAD = {"query": "reports", "sessionData": {}, "limit": "many"}
+FAILING = [Call("call_1", RETRIEVE, ARGUMENTS), Call("call_2", RETRIEVE, {"query": ["x"], "limit": 0})]
+
+
+@pytest.fixture
+def memory(server):
+    return Halo(http_client=server).for_user("user_123")
+
+
+def chat(stub: Stub, calls: list[Call] = FAILING) -> OpenAIChat:
+    """Let a model behind the OpenAI wire call, then answer."""
+    wire = OpenAIChat()
+    stub.replies += [wire.calls(calls), wire.answer(ANSWER)]
+    return wire
+
+
+def check_loop(stub: Stub, wire: Any, calls: list[Call] = FAILING) -> None:
+    """Check that every call was answered, from the right person's memory, and the conversation was declared open."""
+    asked, answered = stub.bodies
+    results = wire.results(answered)
+    assert [id_ for id_, _ in results] == [call.id for call in calls]
+    assert "weekly reports short" in json.dumps(results[0][1])
+    assert "canary" not in json.dumps(answered)
+    assert '"sessionData": {"type": "object", "description"' in json.dumps(asked["tools"])
+    assert '"additionalProperties": true' in json.dumps(asked["tools"])
+
+
+def entries(memory: Memory) -> list[Json]:
+    return [entry.to_dict() for entry in memory.retrieve(query=QUESTION).raw_entries]
+
+
+# -- OpenAI Agents ---------------------------------------------------------------------------------------------------
+
+
+def agent(stub: Stub, memory: Any) -> Any:
+    agents, openai = sdk("agents"), sdk("openai")
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    client = openai.AsyncOpenAI(api_key="k", base_url=f"{stub.url}/v1", max_retries=0, http_client=http)
+    model = agents.OpenAIChatCompletionsModel(model="m", openai_client=client)
+    return agents.Agent(name="a", model=model, tools=memory.openai_agents_tools())
+
+
+def test_openai_agents(stub, memory):
+    agents = sdk("agents")
+    wire = chat(stub)
+    result = agents.Runner.run_sync(agent(stub, memory), QUESTION)
+    assert result.final_output == ANSWER
+    check_loop(stub, wire)
+    memory.capture(result.to_input_list())
+    check_memory(entries(memory))
+
+
+# -- LangChain and LangGraph -----------------------------------------------------------------------------------------
+
+
+def langgraph_agent(stub: Stub, memory: Any) -> Any:
+    prebuilt, langchain, openai = sdk("langgraph.prebuilt"), sdk("langchain_openai"), sdk("openai")
+    model = langchain.ChatOpenAI(
+        model="m",
+        api_key="k",
+        base_url=f"{stub.url}/v1",
+        max_retries=0,
+        http_client=openai.DefaultHttpxClient(trust_env=False),
+        http_async_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+    )
+    return prebuilt.create_react_agent(model, memory.langchain_tools())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_langgraph(stub, memory):
+    wire = chat(stub)
+    state = langgraph_agent(stub, memory).invoke({"messages": [("user", QUESTION)]})
+    assert state["messages"][-1].content == ANSWER
+    check_loop(stub, wire)
+    memory.capture(state)
+    check_memory(entries(memory))
+
+
+def test_a_langchain_tool_that_fails_says_so_in_its_status(server, memory):
+    sdk("langchain_core")
+    (tool,) = memory.langchain_tools()
+    call = {"type": "tool_call", "name": RETRIEVE, "args": {"sessionData": {}}, "id": "a"}
+    assert tool.invoke(call).status == "success"
+    (tool,) = Halo(http_client=server).for_user("u", project_key="nowhere").langchain_tools()
+    result = tool.invoke(call)
+    assert (result.status, "could not answer" in result.content) == ("error", True)
+
+
+# -- pydantic-ai -----------------------------------------------------------------------------------------------------
+
+
+def pydantic_agent(stub: Stub, memory: Any) -> Any:
+    pydantic_ai, openai = sdk("pydantic_ai"), sdk("openai")
+    models, providers = sdk("pydantic_ai.models.openai"), sdk("pydantic_ai.providers.openai")
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    client = openai.AsyncOpenAI(api_key="k", base_url=f"{stub.url}/v1", max_retries=0, http_client=http)
+    model = models.OpenAIChatModel("m", provider=providers.OpenAIProvider(openai_client=client))
+    return pydantic_ai.Agent(model, toolsets=[memory.pydantic_ai_toolset()])
+
+
+def test_pydantic_ai(stub, memory):
+    wire = chat(stub)
+    result = pydantic_agent(stub, memory).run_sync(QUESTION)
+    assert result.output == ANSWER
+    check_loop(stub, wire)
+    memory.capture(result.all_messages())
+    check_memory(entries(memory))
+
+
+# -- LlamaIndex ------------------------------------------------------------------------------------------------------
+
+
+def test_llama_index(memory):
+    llms, types = sdk("llama_index.core.llms"), sdk("llama_index.core.base.llms.types")
+    (tool,) = memory.llama_index_tools()
+    declared = tool.metadata.to_openai_tool()["function"]
+    assert declared["parameters"] == memory.tools("json-schema")[0]["parameters"]
+    waited = tool.call(**ARGUMENTS)
+    assert "weekly reports short" in waited.content
+    assert "canary" not in waited.content
+    awaited = asyncio.run(tool.acall(**ARGUMENTS))
+    assert json.loads(awaited.content)["rawEntries"] == json.loads(waited.content)["rawEntries"]
+    made = types.ToolCallBlock(tool_call_id="a", tool_name=RETRIEVE, tool_kwargs=ARGUMENTS)
+    history = [
+        llms.ChatMessage(role="user", content=QUESTION),
+        llms.ChatMessage(role="assistant", blocks=[made]),
+        llms.ChatMessage(role="tool", content=waited.content, additional_kwargs={"tool_call_id": "a"}),
+        llms.ChatMessage(role="assistant", content=ANSWER),
+    ]
+    memory.capture(history)
+    check_memory(entries(memory))
+
+
+# -- Anthropic's tool runner -----------------------------------------------------------------------------------------
+
+
+def test_the_tool_runner_of_anthropic(stub, memory):
+    wire = Anthropic()
+    stub.replies += [wire.calls(FAILING), wire.answer(ANSWER)]
+    client = wire.client(stub.url, awaited=False)
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
+    runner = client.beta.messages.tool_runner(
+        model="m", max_tokens=99, messages=messages, tools=memory.anthropic_tools_runnable()
+    )
+    final = runner.until_done()
+    check_loop(stub, wire)
+    memory.capture(messages, final)
+    check_memory(entries(memory))
+    client.close()
+
+
+# -- Gemini's automatic function calling -----------------------------------------------------------------------------
+
+
+def test_fc17_automatic_function_calling_of_gemini_takes_whole_numbers_and_none(stub, memory):
+    sdk("google.genai")
+    wire = Gemini()
+    calls = [
+        Call(
+            "call_1", RETRIEVE, {"sessionData": {"mood": "invented"}, "query": "weekly reports", "limit": 5.0}
+        )
+    ]
+    stub.replies += [wire.calls(calls), wire.answer(ANSWER)]
+    client = wire.client(stub.url, awaited=False)
+    reply = client.models.generate_content(
+        model="m", contents=QUESTION, config={"tools": memory.gemini_callables()}
+    )
+    assert reply.text == ANSWER
+    (response,) = [part["functionResponse"]["response"] for part in stub.bodies[1]["contents"][2]["parts"]]
+    assert "weekly reports short" in response["result"]["overallSummary"]
+    client.close()
+
+
+def test_a_call_that_fails_under_automatic_function_calling_is_an_error(stub, server):
+    sdk("google.genai")
+    wire = Gemini()
+    stub.replies += [wire.calls([Call("call_1", RETRIEVE, {"sessionData": {}})]), wire.answer(ANSWER)]
+    client = wire.client(stub.url, awaited=False)
+    memory = Halo(http_client=server).for_user("user_123", project_key="nowhere")
+    client.models.generate_content(model="m", contents="q", config={"tools": memory.gemini_callables()})
+    (response,) = [part["functionResponse"]["response"] for part in stub.bodies[1]["contents"][2]["parts"]]
+    assert response["result"] == {"error": "memory could not answer this call; answer without it"}
+    client.close()
+
+
+# -- MCP -------------------------------------------------------------------------------------------------------------
+
+
+def test_mcp(memory):
+    asyncio.run(_mcp(memory))
+
+
+async def _mcp(memory: Any) -> None:
+    client = sdk("mcp.client.client")
+    async with client.Client(memory.mcp_server()) as session:
+        listed = await session.list_tools()
+        dumped = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
+        assert dumped == memory.tools("mcp")
+        good, bad, unknown = await asyncio.gather(
+            session.call_tool(RETRIEVE, ARGUMENTS),
+            session.call_tool(RETRIEVE, {"sessionData": {"a": 1}, "query": {"not": "text"}, "limit": "many"}),
+            session.call_tool("halo_other", {}),
+        )
+    assert "weekly reports short" in good.content[0].text
+    assert "canary" not in good.content[0].text
+    assert json.loads(good.content[0].text) == good.structured_content
+    assert not bad.is_error
+    assert unknown.is_error
+    assert "no such function" in unknown.content[0].text
+
+
+# -- awaited memories ------------------------------------------------------------------------------------------------
+
+AWAITED = {}
+
+
+def awaited(name: str) -> Any:
+    """Register a program over an awaited memory; it returns what to capture."""
+
+    def register(program: Any) -> Any:
+        AWAITED[name] = program
+        return program
+
+    return register
+
+
+@awaited("openai-agents")
+async def _agents(stub: Stub, memory: Any) -> Any:
+    wire = chat(stub)
+    result = await sdk("agents").Runner.run(agent(stub, memory), QUESTION)
+    check_loop(stub, wire)
+    return result.to_input_list()
+
+
+@awaited("langgraph")
+async def _langgraph(stub: Stub, memory: Any) -> Any:
+    wire = chat(stub)
+    state = await langgraph_agent(stub, memory).ainvoke({"messages": [("user", QUESTION)]})
+    check_loop(stub, wire)
+    (tool,) = memory.langchain_tools()
+    with pytest.raises(NotImplementedError):
+        tool.invoke({"type": "tool_call", "name": RETRIEVE, "args": {}, "id": "a"})
+    return state["messages"]
+
+
+@awaited("pydantic-ai")
+async def _pydantic_ai(stub: Stub, memory: Any) -> Any:
+    wire = chat(stub)
+    result = await pydantic_agent(stub, memory).run(QUESTION)
+    check_loop(stub, wire)
+    return result.all_messages()
+
+
+@awaited("llama-index")
+async def _llama_index(stub: Stub, memory: Any) -> Any:
+    sdk("llama_index.core")
+    (tool,) = memory.llama_index_tools()
+    output = await tool.acall(**ARGUMENTS)
+    assert "weekly reports short" in output.content
+    return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+
+
+@awaited("anthropic")
+async def _anthropic(stub: Stub, memory: Any) -> Any:
+    wire = Anthropic()
+    stub.replies += [wire.calls(FAILING), wire.answer(ANSWER)]
+    client = wire.client(stub.url, awaited=True)
+    opening = {"role": "user", "content": QUESTION}
+    runner = client.beta.messages.tool_runner(
+        model="m", max_tokens=99, messages=[opening], tools=memory.anthropic_tools_runnable()
+    )
+    final = await runner.until_done()
+    check_loop(stub, wire)
+    await client.close()
+    return [opening, {"role": "assistant", "content": final.content}]
+
+
+@awaited("mcp")
+async def _mcp_awaited(stub: Stub, memory: Any) -> Any:
+    await _mcp(memory)
+    return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("program", AWAITED.values(), ids=AWAITED)
+def test_an_awaited_memory(stub, tmp_path, program):
+    asyncio.run(_with_awaited_memory(stub, tmp_path, program))
+
+
+async def _with_awaited_memory(stub: Stub, directory: Path, program: Any) -> None:
+    settings = Settings(embedder="hashing")
+    async with halo_server.embedded_async(directory, project=PROJECT, settings=settings) as server:
+        memory = AsyncHalo(http_client=server).for_user("user_123")
+        await memory.capture(PREFERENCE, "I will keep them concise.")
+        await memory.capture(await program(stub, memory))
+        found = await memory.retrieve(query=QUESTION)
+        check_memory([entry.to_dict() for entry in found.raw_entries])
+
+
+# -- the conversation ------------------------------------------------------------------------------------------------
+
+
+def test_a_framework_s_tool_asks_about_the_application_s_conversation_when_it_is_given(server):
+    sdk("llama_index.core")
+    history: list[Any] = []
+    memory = Halo(http_client=server).for_user("user_123", session="app", max_calls_per_turn=1)
+    (tool,) = memory.llama_index_tools(session=lambda: history)
+    assert set(tool.metadata.get_parameters_dict()["properties"]) == {"query", "limit"}
+    history.append({"role": "user", "content": "weekly reports"})
+    assert "weekly reports short" in tool.call(query="reports").content
+    call = {"id": "a", "type": "function", "function": {"name": RETRIEVE, "arguments": "{}"}}
+    history += [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "{}"},
+    ]
+    assert "already consulted" in tool.call(query="reports").content
+
+
+def test_a_key_that_is_not_accepted_is_raised_through_a_framework(server):
+    sdk("langchain_core")
+    key_of_nobody = {"Authorization": "Bearer halo_unknown"}
+    memory = Halo(http_client=server, default_headers=key_of_nobody).for_user("user_123")
+    (tool,) = memory.langchain_tools()
+    with pytest.raises(PermissionDeniedError):
+        tool.invoke({"type": "tool_call", "name": RETRIEVE, "args": {"sessionData": {}}, "id": "a"})
