@@ -114,7 +114,7 @@ def test_the_servers_commands_the_two_calls_and_the_client_run_as_printed(
 def test_the_loop_runs_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [loop] = [body for kind, body in FENCES if kind == "python" and "memory.capture(messages)" in body]
+    [loop] = [body for kind, body in FENCES if kind == "python" and "halo_server.embedded" in body]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HALO_EMBEDDER", "hashing")
     with halo_server.embedded(tmp_path / "halo-data", project="customer-product") as client:
@@ -144,6 +144,18 @@ def test_the_first_commands_are_in_the_makefile() -> None:
 
 
 def test_every_fence_is_run_by_one_of_these_tests() -> None:
-    run = ("halo serve", "curl", "HALO_API_KEY", "memory.capture(messages)", "make demo")
+    run = ("halo serve", "curl", "HALO_API_KEY", "halo_server.embedded", "make demo")
+    programs = (
+        "# 1.",
+        "# 2.",
+        "# 3.",
+        "# 3b.",
+        "# 4.",
+        "# 5.",
+        "memory.accumulator",
+        "_tools()",
+        "import lint",
+    )
+    run += programs  # by tests/compat/test_programs.py
     assert all(any(mark in body for mark in run) for kind, body in FENCES if kind in {"sh", "python"})
     assert {kind for kind, _ in FENCES} == {"sh", "python"}
