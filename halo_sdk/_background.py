@@ -10,9 +10,9 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from typing import Any
+from typing import Any, NoReturn
 
 from halo_sdk._transport import AsyncTransport, Transport
 from halo_sdk._wire import Flow
@@ -53,15 +53,23 @@ class Captures:
         # A process that ends waits for one capture that cannot be sent, not for all of them in turn.
         out_of_reach = bool(self._failed) and isinstance(self._failed[-1], HaloConnectionError)
         if out_of_reach and not threading.main_thread().is_alive():
-            raise HaloConnectionError("the process ended while memory was out of reach")
-        return transport.run(flow)
+            return self._fail(HaloConnectionError("the process ended while memory was out of reach"))
+        try:
+            return transport.run(flow)
+        except HaloError as error:
+            return self._fail(error)
+
+    def _fail(self, error: HaloError) -> NoReturn:
+        """Tell of a failure before its future does: who waits for the future may ask at once."""
+        self._failed.append(error)
+        _log(error)
+        raise error
 
     def _done(self, future: Future[CaptureResult]) -> None:
         self._slots.release()
-        error = None if future.cancelled() else future.exception()
-        _log(error)
-        if isinstance(error, HaloError):
-            self._failed.append(error)
+        error = CancelledError() if future.cancelled() else future.exception()
+        if not isinstance(error, HaloError):
+            _log(error)
         self._waiting.discard(future)
 
     def flush(self, timeout_s: float | None) -> tuple[HaloError, ...]:

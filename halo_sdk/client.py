@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, overload
+from typing import Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import urlsplit
 
 from halo_sdk import adapters, dispatch
@@ -38,9 +38,17 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 logger = logging.getLogger("halo_sdk")
 
 _Http = TypeVar("_Http")
-_Options = TypeVar("_Options", ResultOptions, Policy)
 _Wire = TypeVar("_Wire", bound=Carrier)
 _Later = TypeVar("_Later")
+
+
+class CallOptions(TypedDict, total=False):
+    """What may differ for one call; see `Halo`."""
+
+    timeout: float | None
+    max_retries: int | None
+    on_error: OnError | None
+    max_result_chars: int | None
 
 
 class _Memory(Generic[_Wire, _Later]):
@@ -66,14 +74,7 @@ class _Memory(Generic[_Wire, _Later]):
         """The end user whose memory this is."""
         return self._binding.scope.end_user
 
-    def with_options(
-        self,
-        *,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        on_error: OnError | None = None,
-        max_result_chars: int | None = None,
-    ) -> Self:
+    def with_options(self, **options: Unpack[CallOptions]) -> Self:
         """Return the same memory with other options, over the same connections: `memory.with_options(timeout=2).handle(…)`.
 
         What is left out stays as it is.
@@ -81,8 +82,7 @@ class _Memory(Generic[_Wire, _Later]):
         Raises:
             HaloConfigError: An option cannot work.
         """
-        results = _changed(self._binding.results, on_error=on_error, max_chars=max_result_chars)
-        policy = _changed(self._transport.policy, timeout_s=timeout, max_retries=max_retries)
+        results, policy = _with_options(self._binding.results, self._transport.policy, options)
         return type(self)(
             replace(self._binding, results=results), self._transport.with_policy(policy), self._captures
         )
@@ -156,6 +156,23 @@ class _Memory(Generic[_Wire, _Later]):
         return adapters.load("mcp").tools(self._bound_tools(session))
 
 
+class CaptureOptions(TypedDict, total=False):
+    """What may be said beside an exchange.
+
+    Attributes:
+        idempotency_key: Makes captures with the same key one; made up for each call when absent.
+        occurred_at: When it was said, if not now; a datetime needs a time zone.
+    """
+
+    idempotency_key: str | None
+    occurred_at: datetime | str | None
+
+
+_Mem = TypeVar("_Mem", bound=_Memory[Any, Any])
+_Retrieve = Literal["halo_retrieve_end_user_memory"]
+_Capture = Literal["halo_capture_end_user_memory"]
+
+
 class Memory(_Memory[Transport, Captures]):
     """One end user's memory. Made by `Halo.for_user`; safe to share between threads."""
 
@@ -212,12 +229,7 @@ class Memory(_Memory[Transport, Captures]):
         return self._transport.run(dispatch.retrieve(self._binding, session_data, query, limit))
 
     def capture(
-        self,
-        messages: object,
-        response: object = None,
-        *,
-        idempotency_key: str | None = None,
-        occurred_at: datetime | str | None = None,
+        self, messages: object, response: object = None, **options: Unpack[CaptureOptions]
     ) -> CaptureResult:
         """Store an exchange after the final answer.
 
@@ -228,24 +240,16 @@ class Memory(_Memory[Transport, Captures]):
             messages: The conversation: provider messages, SDK objects, session data with application state, or text.
             response: The answer: text, a message, the provider's whole reply, or the accumulator of a stream. Without it, the
                 answer that ends `messages`.
-            idempotency_key: Makes captures with the same key one; made up for each call when absent.
-            occurred_at: When it was said, if not now; a datetime needs a time zone.
+            options: See `CaptureOptions`.
 
         Raises:
             EmptyAnswerError: The model said nothing.
             HaloError: See `halo_sdk.errors`. After a timeout the exchange may have been stored.
         """
-        return self._transport.run(
-            dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
-        )
+        return self._transport.run(dispatch.capture(self._binding, messages, response, **options))
 
     def capture_later(
-        self,
-        messages: object,
-        response: object = None,
-        *,
-        idempotency_key: str | None = None,
-        occurred_at: datetime | str | None = None,
+        self, messages: object, response: object = None, **options: Unpack[CaptureOptions]
     ) -> "Future[CaptureResult]":
         """Store an exchange without making the end user wait for it. The arguments are those of `capture`.
 
@@ -259,18 +263,14 @@ class Memory(_Memory[Transport, Captures]):
             EmptyAnswerError: The model said nothing.
             HaloConfigError: The conversation is none.
         """
-        flow = dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        flow = dispatch.capture(self._binding, messages, response, **options)
         return self._captures.add(self._transport, started(flow))
 
     @overload
-    def call(
-        self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
-    ) -> RetrieveResult: ...
+    def call(self, name: _Retrieve, arguments: object, *, session: object = None) -> RetrieveResult: ...
 
     @overload
-    def call(
-        self, name: Literal["halo_capture_end_user_memory"], arguments: object, *, session: object = None
-    ) -> CaptureResult: ...
+    def call(self, name: _Capture, arguments: object, *, session: object = None) -> CaptureResult: ...
 
     @overload
     def call(self, name: str, arguments: object, *, session: object = None) -> Value: ...
@@ -320,43 +320,27 @@ class AsyncMemory(_Memory[AsyncTransport, AsyncCaptures]):
         return await self._transport.run(dispatch.retrieve(self._binding, session_data, query, limit))
 
     async def capture(
-        self,
-        messages: object,
-        response: object = None,
-        *,
-        idempotency_key: str | None = None,
-        occurred_at: datetime | str | None = None,
+        self, messages: object, response: object = None, **options: Unpack[CaptureOptions]
     ) -> CaptureResult:
         """Store an exchange after the final answer. See `Memory.capture`."""
-        return await self._transport.run(
-            dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
-        )
+        return await self._transport.run(dispatch.capture(self._binding, messages, response, **options))
 
     async def capture_later(
-        self,
-        messages: object,
-        response: object = None,
-        *,
-        idempotency_key: str | None = None,
-        occurred_at: datetime | str | None = None,
+        self, messages: object, response: object = None, **options: Unpack[CaptureOptions]
     ) -> "asyncio.Future[CaptureResult]":
         """Store an exchange without making the end user wait for it. See `Memory.capture_later`.
 
         Captures belong to the running event loop, which does not wait for them before it ends: await `AsyncHalo.flush`, or use
         the client in `async with`. One that is cancelled is logged.
         """
-        flow = dispatch.capture(self._binding, messages, response, idempotency_key, occurred_at)
+        flow = dispatch.capture(self._binding, messages, response, **options)
         return await self._captures.add(self._transport, started(flow))
 
     @overload
-    async def call(
-        self, name: Literal["halo_retrieve_end_user_memory"], arguments: object, *, session: object = None
-    ) -> RetrieveResult: ...
+    async def call(self, name: _Retrieve, arguments: object, *, session: object = None) -> RetrieveResult: ...
 
     @overload
-    async def call(
-        self, name: Literal["halo_capture_end_user_memory"], arguments: object, *, session: object = None
-    ) -> CaptureResult: ...
+    async def call(self, name: _Capture, arguments: object, *, session: object = None) -> CaptureResult: ...
 
     @overload
     async def call(self, name: str, arguments: object, *, session: object = None) -> Value: ...
@@ -366,9 +350,10 @@ class AsyncMemory(_Memory[AsyncTransport, AsyncCaptures]):
         return await self._transport.run(dispatch.call(self._binding, name, arguments, session))
 
 
-class _Client(Generic[_Http, _Wire, _Later]):
+class _Client(Generic[_Http, _Wire, _Later, _Mem]):
     """The part of a client that needs no network."""
 
+    _memory: type[_Mem]
     _transport: _Wire
     _captures: _Later
 
@@ -404,50 +389,55 @@ class _Client(Generic[_Http, _Wire, _Later]):
         address = self._transport.policy.base_url
         return f"{type(self).__name__}(base_url={address!r}, project_key={self._project_key!r})"
 
-    def with_options(
-        self,
-        *,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        on_error: OnError | None = None,
-        max_result_chars: int | None = None,
-    ) -> Self:
+    def with_options(self, **options: Unpack[CallOptions]) -> Self:
         """Return a client with other options, over the same connections. What is left out stays as it is.
 
         Raises:
             HaloConfigError: An option cannot work.
         """
         client = copy(self)
-        client._results = _changed(  # noqa: SLF001 (one of us)
-            self._results, on_error=on_error, max_chars=max_result_chars
-        )
-        policy = _changed(self._transport.policy, timeout_s=timeout, max_retries=max_retries)
+        results, policy = _with_options(self._results, self._transport.policy, options)
+        client._results = results  # noqa: SLF001 (one of us)
         client._transport = self._transport.with_policy(policy)  # noqa: SLF001
         return client
 
-    def _bind(
+    def for_user(
         self,
         end_user_key: str,
-        project_key: str | None,
-        tools: Sequence[str],
-        session: SessionSource,
-        max_calls_per_turn: int,
-    ) -> Binding:
+        *,
+        project_key: str | None = None,
+        tools: Sequence[str] = ("retrieve",),
+        session: SessionSource = "model",
+        max_calls_per_turn: int = 4,
+    ) -> _Mem:
+        """Return the memory of one end user. Needs no network; the identity cannot change afterwards.
+
+        Args:
+            end_user_key: Your stable id of the person.
+            project_key: Another project than the client's.
+            tools: Which functions the model may call.
+            session: Whether the model writes `sessionData`, or your application passes it to `handle`.
+            max_calls_per_turn: Most calls carried out before the end user speaks again.
+
+        Raises:
+            HaloConfigError: A key is missing or cannot be one person's.
+        """
         project = project_key if project_key is not None else self._project_key
         if project is None:
             raise HaloConfigError("no project: pass project_key=, or set HALO_PROJECT_KEY")
         if session not in {"model", "app"}:
             raise HaloConfigError(f'session must be "model" or "app", not {session!r}')
-        return Binding(
+        binding = Binding(
             scope=Scope(project, end_user_key),
             functions=enabled(tools, session),
             session=session,
             max_calls_per_turn=max_calls_per_turn,
             results=self._results,
         )
+        return self._memory(binding, self._transport, self._captures)
 
 
-class Halo(_Client[HttpClient, Transport, Captures]):
+class Halo(_Client[HttpClient, Transport, Captures, Memory]):
     """A client for a HALO service. Opens connections when they are first needed; safe to share between threads.
 
     Args:
@@ -466,33 +456,11 @@ class Halo(_Client[HttpClient, Transport, Captures]):
         HaloConfigError: There is no key, or an option cannot work.
     """
 
+    _memory = Memory
+
     def _connect(self, policy: Policy, http_client: HttpClient | None) -> None:
         self._transport = Transport(policy, http_client)
         self._captures = Captures()
-
-    def for_user(
-        self,
-        end_user_key: str,
-        *,
-        project_key: str | None = None,
-        tools: Sequence[str] = ("retrieve",),
-        session: SessionSource = "model",
-        max_calls_per_turn: int = 4,
-    ) -> Memory:
-        """Return the memory of one end user. Needs no network; the identity cannot change afterwards.
-
-        Args:
-            end_user_key: Your stable id of the person.
-            project_key: Another project than the client's.
-            tools: Which functions the model may call.
-            session: Whether the model writes `sessionData`, or your application passes it to `handle`.
-            max_calls_per_turn: Most calls carried out before the end user speaks again.
-
-        Raises:
-            HaloConfigError: A key is missing or cannot be one person's.
-        """
-        binding = self._bind(end_user_key, project_key, tools, session, max_calls_per_turn)
-        return Memory(binding, self._transport, self._captures)
 
     def flush(self, timeout: float | None = None) -> tuple[HaloError, ...]:
         """Wait for every capture made later, and return what failed since the last time.
@@ -519,28 +487,17 @@ class Halo(_Client[HttpClient, Transport, Captures]):
         self.close()
 
 
-class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport, AsyncCaptures]):
+class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport, AsyncCaptures, AsyncMemory]):
     """A client for a HALO service, awaited. The arguments are those of `Halo`; `http_client` is an `httpx.AsyncClient`.
 
     Works from any event loop, with connections of its own in each.
     """
 
+    _memory = AsyncMemory
+
     def _connect(self, policy: Policy, http_client: AsyncHttpClient | None) -> None:
         self._transport = AsyncTransport(policy, http_client)
         self._captures = AsyncCaptures()
-
-    def for_user(
-        self,
-        end_user_key: str,
-        *,
-        project_key: str | None = None,
-        tools: Sequence[str] = ("retrieve",),
-        session: SessionSource = "model",
-        max_calls_per_turn: int = 4,
-    ) -> AsyncMemory:
-        """Return the memory of one end user. See `Halo.for_user`."""
-        binding = self._bind(end_user_key, project_key, tools, session, max_calls_per_turn)
-        return AsyncMemory(binding, self._transport, self._captures)
 
     async def flush(self, timeout: float | None = None) -> tuple[HaloError, ...]:  # noqa: ASYNC109 (the same as of Halo)
         """Wait for every capture made later in the running event loop. See `Halo.flush`."""
@@ -570,9 +527,21 @@ def _env(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _changed(options: _Options, **changes: Any) -> _Options:
-    """Return options with those changes that are not None."""
-    return replace(options, **{name: value for name, value in changes.items() if value is not None})
+def _with_options(
+    results: ResultOptions, policy: Policy, options: CallOptions
+) -> tuple[ResultOptions, Policy]:
+    """Return what to tell and how to send, with those options that are not None."""
+    if unknown := options.keys() - CallOptions.__annotations__.keys():
+        raise TypeError(f"unexpected options: {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in options.items() if value is not None}
+    return (
+        replace(results, **_renamed(given, on_error="on_error", max_result_chars="max_chars")),
+        replace(policy, **_renamed(given, timeout="timeout_s", max_retries="max_retries")),
+    )
+
+
+def _renamed(given: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    return {names[name]: value for name, value in given.items() if name in names}
 
 
 def _set_up_log(level: str | None) -> None:

@@ -222,8 +222,9 @@ def capture(
     binding: Binding,
     messages: object,
     response: object,
-    idempotency_key: str | None,
-    occurred_at: datetime | str | None,
+    *,
+    idempotency_key: str | None = None,
+    occurred_at: datetime | str | None = None,
 ) -> Flow[CaptureResult]:
     """Store an exchange. The key is made here, before the first attempt, so that every attempt carries the same one."""
     conversation = exchange(opened(messages), response)

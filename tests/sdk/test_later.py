@@ -88,6 +88,16 @@ def test_a_later_capture_that_fails_is_told_three_times(service, make, caplog):
     assert halo.flush() == ()
 
 
+def test_a_later_capture_that_ends_in_the_application_s_own_failure_is_told_too(service, make, caplog):
+    service["capture"].mock(side_effect=ZeroDivisionError)
+    halo = make()
+    with caplog.at_level(logging.ERROR, "halo_sdk"):
+        future = halo.for_user("user_123").capture_later([USER, ANSWER])
+        assert isinstance(future.exception(30), ZeroDivisionError)
+        halo.close()
+    assert "not stored: ZeroDivisionError" in caplog.text
+
+
 def test_a_full_queue_makes_the_application_wait_and_loses_nothing(service, make, gate, monkeypatch):
     monkeypatch.setattr(_background, "CAPACITY", 1)
     halo = make()

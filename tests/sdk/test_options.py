@@ -50,6 +50,14 @@ def test_options_that_cannot_work_are_refused_wherever_they_are_given(make, memo
             place(**options)
 
 
+def test_an_option_that_does_not_exist_is_refused(make, memory):
+    for place in (memory.with_options, make().with_options):
+        with pytest.raises(TypeError, match="retries, timeouts"):
+            place(timeouts=2, retries=1)
+    with pytest.raises(TypeError, match="idempotence"):
+        memory.capture("hi", "hello", idempotence="k")
+
+
 def test_an_awaited_memory_takes_other_options_too(service, time):
     service["function"].respond(503, json={"error": "busy"})
 
