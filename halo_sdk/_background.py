@@ -9,10 +9,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
-from typing import Any, NoReturn
 
 from halo_sdk._transport import AsyncTransport, Transport
 from halo_sdk._wire import Flow
@@ -36,8 +35,9 @@ class Captures:
         self._pid = os.getpid()
         self._worker = ThreadPoolExecutor(1, "halo-capture")  # starts its thread when there is work
         self._slots = threading.BoundedSemaphore(CAPACITY)
+        self._ended = threading.Condition()
         self._waiting: set[Future[CaptureResult]] = set()
-        self._failed: list[HaloError] = []
+        self._failed = _failures()
 
     def add(self, transport: Transport, flow: Flow[CaptureResult]) -> Future[CaptureResult]:
         """Carry out a planned capture later. Waits only while the queue is full."""
@@ -45,7 +45,8 @@ class Captures:
             self._start()
         self._slots.acquire()
         future = self._worker.submit(self._carry_out, transport, flow)
-        self._waiting.add(future)
+        with self._ended:
+            self._waiting.add(future)
         future.add_done_callback(self._done)
         return future
 
@@ -53,35 +54,33 @@ class Captures:
         # A process that ends waits for one capture that cannot be sent, not for all of them in turn.
         out_of_reach = bool(self._failed) and isinstance(self._failed[-1], HaloConnectionError)
         if out_of_reach and not threading.main_thread().is_alive():
-            return self._fail(HaloConnectionError("the process ended while memory was out of reach"))
-        try:
-            return transport.run(flow)
-        except HaloError as error:
-            return self._fail(error)
-
-    def _fail(self, error: HaloError) -> NoReturn:
-        """Tell of a failure before its future does: who waits for the future may ask at once."""
-        self._failed.append(error)
-        _log(error)
-        raise error
+            raise HaloConnectionError("the process ended while memory was out of reach")
+        return transport.run(flow)
 
     def _done(self, future: Future[CaptureResult]) -> None:
         self._slots.release()
         error = CancelledError() if future.cancelled() else future.exception()
-        if not isinstance(error, HaloError):
-            _log(error)
-        self._waiting.discard(future)
+        _log(error)
+        with self._ended:
+            if isinstance(error, HaloError):
+                self._failed.append(error)
+            self._waiting.discard(future)
+            self._ended.notify_all()
 
     def flush(self, timeout_s: float | None) -> tuple[HaloError, ...]:
-        """Wait until everything is carried out, and return what failed since the last time.
+        """Wait until everything is carried out and told of, and return what failed since the last time.
 
         Raises:
             HaloTimeoutError: Some captures are still under way. They go on.
         """
-        if self._pid == os.getpid():
-            _, late = wait_for(tuple(self._waiting), timeout_s)
-            _check_late(late)
-        failed, self._failed = tuple(self._failed), []
+        if self._pid != os.getpid():
+            self._start()
+        with self._ended:
+            mine = set(self._waiting)
+            self._ended.wait_for(lambda: mine.isdisjoint(self._waiting), timeout_s)
+            _check_late(mine & self._waiting)
+            failed = tuple(self._failed)
+            self._failed.clear()
         return failed
 
 
@@ -90,7 +89,7 @@ class AsyncCaptures:
 
     def __init__(self) -> None:
         self._loops: dict[asyncio.AbstractEventLoop, _LoopCaptures] = {}
-        self._failed: list[HaloError] = []
+        self._failed = _failures()
 
     async def add(
         self, transport: AsyncTransport, flow: Flow[CaptureResult]
@@ -124,7 +123,7 @@ class AsyncCaptures:
 class _LoopCaptures:
     """What is under way in one event loop."""
 
-    def __init__(self, failed: list[HaloError]) -> None:
+    def __init__(self, failed: deque[HaloError]) -> None:
         self.waiting: set[asyncio.Task[CaptureResult]] = set()
         self._failed = failed
         self._slots = asyncio.BoundedSemaphore(CAPACITY)
@@ -152,11 +151,16 @@ class _LoopCaptures:
         self.waiting.discard(task)
 
 
+def _failures() -> deque[HaloError]:
+    """Return where failures wait to be told. Each was logged; of those nobody asks for, the newest are kept."""
+    return deque(maxlen=CAPACITY)
+
+
 def _log(error: BaseException | None) -> None:
     if error is not None:
         logger.error("a capture made later was not stored: %s", type(error).__name__)
 
 
-def _check_late(late: "Sequence[Any] | set[Any]") -> None:
+def _check_late(late: Collection[object]) -> None:
     if late:
         raise HaloTimeoutError(f"{len(late)} captures are still under way")
