@@ -11,6 +11,7 @@ memory.capture(messages)
 
 from halo_sdk._wire import __version__
 from halo_sdk.client import AsyncHalo, AsyncMemory, Halo, Memory
+from halo_sdk.dialects.base import Accumulator
 from halo_sdk.dispatch import ToolResults
 from halo_sdk.errors import (
     AuthenticationError,
@@ -48,6 +49,7 @@ from halo_sdk.types import (
 )
 
 __all__ = [
+    "Accumulator",
     "AsyncHalo",
     "AsyncMemory",
     "AuthenticationError",

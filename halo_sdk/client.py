@@ -91,7 +91,7 @@ class _Memory(Generic[_Wire, _Later]):
         """Return what to pass as a provider's `tools`: the same bytes each time, in objects of your own.
 
         Args:
-            dialect: `openai`, `gemini` or `json-schema`.
+            dialect: `anthropic`, `gemini`, `gemini-interactions`, `json-schema`, `mcp`, `openai` or `openai-responses`.
             strict: Let the provider enforce the schema. Only with `session="app"`.
 
         Raises:

@@ -16,7 +16,7 @@ from halo_server.config import Settings
 from tests.compat.conftest import PREFERENCE, PROJECT
 from tests.compat.stub import Json, Stub
 from tests.compat.test_matrix import ANSWER, ARGUMENTS, QUESTION, check_memory
-from tests.compat.wires import Anthropic, Gemini, OpenAIChat, sdk
+from tests.compat.wires import Anthropic, Gemini, OpenAIChat, Wire, sdk
 from tests.sdk.fakes import RETRIEVE
 from tests.sdk.replies import Call
 
@@ -36,28 +36,31 @@ def _collected() -> Iterator[None]:
         gc.collect()
 
 
-BAD = {"query": "reports", "sessionData": {}, "limit": "many"}
-FAILING = [Call("call_1", RETRIEVE, ARGUMENTS), Call("call_2", RETRIEVE, {"query": ["x"], "limit": 0})]
+CAPTURE = "halo_capture_end_user_memory"
+CALLS = [Call("call_1", RETRIEVE, ARGUMENTS), Call("call_2", CAPTURE, {"asked": "not a boolean"})]
+BOTH = ("retrieve", "capture")
+
+streams = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
 @pytest.fixture
 def memory(server):
-    return Halo(http_client=server).for_user("user_123")
+    return Halo(http_client=server).for_user("user_123", tools=BOTH)
 
 
-def chat(stub: Stub, calls: list[Call] = FAILING) -> OpenAIChat:
-    """Let a model behind the OpenAI wire call, then answer."""
-    wire = OpenAIChat()
-    stub.replies += [wire.calls(calls), wire.answer(ANSWER)]
-    return wire
+def script(stub: Stub, wire: Wire, *, stream: bool = False) -> None:
+    """Let a model make two calls of which one fails, then answer."""
+    replies = [wire.calls(CALLS), wire.answer(ANSWER)]
+    stub.replies += [wire.streamed(reply) if stream else reply for reply in replies]
 
 
-def check_loop(stub: Stub, wire: Any, calls: list[Call] = FAILING) -> None:
+def check_loop(stub: Stub, wire: Wire) -> None:
     """Check that every call was answered, from the right person's memory, and the conversation was declared open."""
     asked, answered = stub.bodies
     results = wire.results(answered)
-    assert [id_ for id_, _ in results] == [call.id for call in calls]
+    assert [id_ for id_, _ in results] == [call.id for call in CALLS]
     assert "weekly reports short" in json.dumps(results[0][1])
+    assert "does not fit the declaration" in json.dumps(results[1][1])
     assert "canary" not in json.dumps(answered)
     assert '"sessionData": {"type": "object", "description"' in json.dumps(asked["tools"])
     assert '"additionalProperties": true' in json.dumps(asked["tools"])
@@ -79,8 +82,8 @@ def agent(stub: Stub, memory: Any) -> Any:
 
 
 def test_openai_agents(stub, memory):
-    agents = sdk("agents")
-    wire = chat(stub)
+    agents, wire = sdk("agents"), OpenAIChat()
+    script(stub, wire)
     result = agents.Runner.run_sync(agent(stub, memory), QUESTION)
     assert result.final_output == ANSWER
     check_loop(stub, wire)
@@ -105,18 +108,24 @@ def langgraph_agent(stub: Stub, memory: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_langgraph(stub, memory):
-    wire = chat(stub)
-    state = langgraph_agent(stub, memory).invoke({"messages": [("user", QUESTION)]})
+@streams
+def test_langgraph(stub, memory, stream):
+    wire = OpenAIChat()
+    script(stub, wire, stream=stream)
+    graph, asked = langgraph_agent(stub, memory), {"messages": [("user", QUESTION)]}
+    if stream:
+        *_, (_, state) = graph.stream(asked, stream_mode=["messages", "values"])
+    else:
+        state = graph.invoke(asked)
     assert state["messages"][-1].content == ANSWER
     check_loop(stub, wire)
     memory.capture(state)
     check_memory(entries(memory))
 
 
-def test_a_langchain_tool_that_fails_says_so_in_its_status(server, memory):
+def test_a_langchain_tool_that_fails_says_so_in_its_status(server):
     sdk("langchain_core")
-    (tool,) = memory.langchain_tools()
+    (tool,) = Halo(http_client=server).for_user("user_123").langchain_tools()
     call = {"type": "tool_call", "name": RETRIEVE, "args": {"sessionData": {}}, "id": "a"}
     assert tool.invoke(call).status == "success"
     (tool,) = Halo(http_client=server).for_user("u", project_key="nowhere").langchain_tools()
@@ -136,10 +145,17 @@ def pydantic_agent(stub: Stub, memory: Any) -> Any:
     return pydantic_ai.Agent(model, toolsets=[memory.pydantic_ai_toolset()])
 
 
-def test_pydantic_ai(stub, memory):
-    wire = chat(stub)
-    result = pydantic_agent(stub, memory).run_sync(QUESTION)
-    assert result.output == ANSWER
+@streams
+def test_pydantic_ai(stub, memory, stream):
+    wire = OpenAIChat()
+    script(stub, wire, stream=stream)
+    made = pydantic_agent(stub, memory)
+    if stream:
+        result = made.run_stream_sync(QUESTION)
+        assert result.get_output() == ANSWER
+    else:
+        result = made.run_sync(QUESTION)
+        assert result.output == ANSWER
     check_loop(stub, wire)
     memory.capture(result.all_messages())
     check_memory(entries(memory))
@@ -148,39 +164,68 @@ def test_pydantic_ai(stub, memory):
 # -- LlamaIndex ------------------------------------------------------------------------------------------------------
 
 
-def test_llama_index(memory):
-    llms, types = sdk("llama_index.core.llms"), sdk("llama_index.core.base.llms.types")
+def test_a_tool_of_llama_index_is_called_waiting_and_awaited(server):
+    sdk("llama_index.core")
+    memory = Halo(http_client=server).for_user("user_123")
     (tool,) = memory.llama_index_tools()
     declared = tool.metadata.to_openai_tool()["function"]
     assert declared["parameters"] == memory.tools("json-schema")[0]["parameters"]
-    waited = tool.call(**ARGUMENTS)
+    waited, awaited = tool.call(**ARGUMENTS), asyncio.run(tool.acall(**ARGUMENTS))
     assert "weekly reports short" in waited.content
     assert "canary" not in waited.content
-    awaited = asyncio.run(tool.acall(**ARGUMENTS))
     assert json.loads(awaited.content)["rawEntries"] == json.loads(waited.content)["rawEntries"]
-    made = types.ToolCallBlock(tool_call_id="a", tool_name=RETRIEVE, tool_kwargs=ARGUMENTS)
-    history = [
-        llms.ChatMessage(role="user", content=QUESTION),
-        llms.ChatMessage(role="assistant", blocks=[made]),
-        llms.ChatMessage(role="tool", content=waited.content, additional_kwargs={"tool_call_id": "a"}),
-        llms.ChatMessage(role="assistant", content=ANSWER),
-    ]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@streams
+def test_llama_index(memory, stream):
+    history = asyncio.run(_llama_index_agent(memory, stream=stream))
     memory.capture(history)
     check_memory(entries(memory))
+
+
+async def _llama_index_agent(memory: Any, *, stream: bool) -> list[Any]:
+    """Let an agent run with a model that says what is written down; return its conversation."""
+    workflow, types = sdk("llama_index.core.agent.workflow"), sdk("llama_index.core.base.llms.types")
+    mock = sdk("llama_index.core.llms.mock")
+    seen: list[Any] = []
+
+    def model(messages: Any, **_: Any) -> Any:
+        seen[:] = messages
+        if any(message.role == "tool" for message in messages):
+            return types.ChatMessage(role="assistant", content=ANSWER)
+        blocks = [
+            types.ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=call.arguments)
+            for call in CALLS
+        ]
+        return types.ChatMessage(role="assistant", blocks=blocks)
+
+    llm = mock.MockFunctionCallingLLM(response_generator=model, is_chat_model=True)
+    runner = workflow.FunctionAgent(tools=memory.llama_index_tools(), llm=llm, streaming=stream)
+    answer = await runner.run(QUESTION)
+    results = {
+        message.additional_kwargs["tool_call_id"]: str(message.content)
+        for message in seen
+        if message.role == "tool"
+    }
+    assert "weekly reports short" in results["call_1"]
+    assert "does not fit the declaration" in results["call_2"]
+    return [*seen, answer.response]
 
 
 # -- Anthropic's tool runner -----------------------------------------------------------------------------------------
 
 
-def test_the_tool_runner_of_anthropic(stub, memory):
+@streams
+def test_the_tool_runner_of_anthropic(stub, memory, stream):
     wire = Anthropic()
-    stub.replies += [wire.calls(FAILING), wire.answer(ANSWER)]
+    script(stub, wire, stream=stream)
     client = wire.client(stub.url, awaited=False)
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     runner = client.beta.messages.tool_runner(
-        model="m", max_tokens=99, messages=messages, tools=memory.anthropic_tools_runnable()
+        model="m", max_tokens=99, messages=messages, tools=memory.anthropic_tools_runnable(), stream=stream
     )
-    final = runner.until_done()
+    final = [each.get_final_message() if stream else each for each in runner][-1]
     check_loop(stub, wire)
     memory.capture(messages, final)
     check_memory(entries(memory))
@@ -188,6 +233,11 @@ def test_the_tool_runner_of_anthropic(stub, memory):
 
 
 # -- Gemini's automatic function calling -----------------------------------------------------------------------------
+
+
+def responses(stub: Stub) -> list[Json]:
+    parts = stub.bodies[1]["contents"][2]["parts"]
+    return [part["functionResponse"]["response"] for part in parts]
 
 
 def test_fc17_automatic_function_calling_of_gemini_takes_whole_numbers_and_none(stub, memory):
@@ -201,10 +251,10 @@ def test_fc17_automatic_function_calling_of_gemini_takes_whole_numbers_and_none(
     stub.replies += [wire.calls(calls), wire.answer(ANSWER)]
     client = wire.client(stub.url, awaited=False)
     reply = client.models.generate_content(
-        model="m", contents=QUESTION, config={"tools": memory.gemini_callables()}
+        model="m", contents=QUESTION, config={"tools": memory.gemini_callables()[:1]}
     )
     assert reply.text == ANSWER
-    (response,) = [part["functionResponse"]["response"] for part in stub.bodies[1]["contents"][2]["parts"]]
+    (response,) = responses(stub)
     assert "weekly reports short" in response["result"]["overallSummary"]
     client.close()
 
@@ -216,7 +266,7 @@ def test_a_call_that_fails_under_automatic_function_calling_is_an_error(stub, se
     client = wire.client(stub.url, awaited=False)
     memory = Halo(http_client=server).for_user("user_123", project_key="nowhere")
     client.models.generate_content(model="m", contents="q", config={"tools": memory.gemini_callables()})
-    (response,) = [part["functionResponse"]["response"] for part in stub.bodies[1]["contents"][2]["parts"]]
+    (response,) = responses(stub)
     assert response["result"] == {"error": "memory could not answer this call; answer without it"}
     client.close()
 
@@ -236,13 +286,14 @@ async def _mcp(memory: Any) -> None:
         assert dumped == memory.tools("mcp")
         good, bad, unknown = await asyncio.gather(
             session.call_tool(RETRIEVE, ARGUMENTS),
-            session.call_tool(RETRIEVE, {"sessionData": {"a": 1}, "query": {"not": "text"}, "limit": "many"}),
+            session.call_tool(CAPTURE, {"asked": "not a boolean"}),
             session.call_tool("halo_other", {}),
         )
     assert "weekly reports short" in good.content[0].text
     assert "canary" not in good.content[0].text
     assert json.loads(good.content[0].text) == good.structured_content
-    assert not bad.is_error
+    assert bad.is_error
+    assert "does not fit the declaration" in bad.content[0].text
     assert unknown.is_error
     assert "no such function" in unknown.content[0].text
 
@@ -263,74 +314,89 @@ def awaited(name: str) -> Any:
 
 
 @awaited("openai-agents")
-async def _agents(stub: Stub, memory: Any) -> Any:
-    wire = chat(stub)
-    result = await sdk("agents").Runner.run(agent(stub, memory), QUESTION)
+async def _agents(stub: Stub, memory: Any, *, stream: bool) -> Any:
+    runner, wire = sdk("agents").Runner, OpenAIChat()
+    script(stub, wire, stream=stream)
+    made = agent(stub, memory)
+    if stream:
+        result = runner.run_streamed(made, QUESTION)
+        assert [event async for event in result.stream_events()]
+    else:
+        result = await runner.run(made, QUESTION)
+    assert result.final_output == ANSWER
     check_loop(stub, wire)
     return result.to_input_list()
 
 
 @awaited("langgraph")
-async def _langgraph(stub: Stub, memory: Any) -> Any:
-    wire = chat(stub)
-    state = await langgraph_agent(stub, memory).ainvoke({"messages": [("user", QUESTION)]})
+async def _langgraph(stub: Stub, memory: Any, *, stream: bool) -> Any:
+    wire = OpenAIChat()
+    script(stub, wire, stream=stream)
+    graph, asked = langgraph_agent(stub, memory), {"messages": [("user", QUESTION)]}
+    if stream:
+        states = [state async for _, state in graph.astream(asked, stream_mode=["messages", "values"])]
+        state = states[-1]
+    else:
+        state = await graph.ainvoke(asked)
     check_loop(stub, wire)
-    (tool,) = memory.langchain_tools()
     with pytest.raises(NotImplementedError):
-        tool.invoke({"type": "tool_call", "name": RETRIEVE, "args": {}, "id": "a"})
+        memory.langchain_tools()[0].invoke({"type": "tool_call", "name": RETRIEVE, "args": {}, "id": "a"})
     return state["messages"]
 
 
 @awaited("pydantic-ai")
-async def _pydantic_ai(stub: Stub, memory: Any) -> Any:
-    wire = chat(stub)
-    result = await pydantic_agent(stub, memory).run(QUESTION)
+async def _pydantic_ai(stub: Stub, memory: Any, *, stream: bool) -> Any:
+    wire = OpenAIChat()
+    script(stub, wire, stream=stream)
+    made = pydantic_agent(stub, memory)
+    if stream:
+        async with made.run_stream(QUESTION) as result:
+            assert await result.get_output() == ANSWER
+    else:
+        result = await made.run(QUESTION)
     check_loop(stub, wire)
     return result.all_messages()
 
 
 @awaited("llama-index")
-async def _llama_index(stub: Stub, memory: Any) -> Any:
-    sdk("llama_index.core")
-    (tool,) = memory.llama_index_tools()
-    output = await tool.acall(**ARGUMENTS)
-    assert "weekly reports short" in output.content
-    return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+async def _llama_index(stub: Stub, memory: Any, *, stream: bool) -> Any:
+    return await _llama_index_agent(memory, stream=stream)
 
 
 @awaited("anthropic")
-async def _anthropic(stub: Stub, memory: Any) -> Any:
+async def _anthropic(stub: Stub, memory: Any, *, stream: bool) -> Any:
     wire = Anthropic()
-    stub.replies += [wire.calls(FAILING), wire.answer(ANSWER)]
+    script(stub, wire, stream=stream)
     client = wire.client(stub.url, awaited=True)
     opening = {"role": "user", "content": QUESTION}
     runner = client.beta.messages.tool_runner(
-        model="m", max_tokens=99, messages=[opening], tools=memory.anthropic_tools_runnable()
+        model="m", max_tokens=99, messages=[opening], tools=memory.anthropic_tools_runnable(), stream=stream
     )
-    final = await runner.until_done()
+    final = [await each.get_final_message() if stream else each async for each in runner][-1]
     check_loop(stub, wire)
     await client.close()
     return [opening, {"role": "assistant", "content": final.content}]
 
 
 @awaited("mcp")
-async def _mcp_awaited(stub: Stub, memory: Any) -> Any:
+async def _mcp_awaited(stub: Stub, memory: Any, *, stream: bool) -> Any:  # its results are never streamed
     await _mcp(memory)
     return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@streams
 @pytest.mark.parametrize("program", AWAITED.values(), ids=AWAITED)
-def test_an_awaited_memory(stub, tmp_path, program):
-    asyncio.run(_with_awaited_memory(stub, tmp_path, program))
+def test_an_awaited_memory(stub, tmp_path, program, stream):
+    asyncio.run(_with_awaited_memory(stub, tmp_path, program, stream=stream))
 
 
-async def _with_awaited_memory(stub: Stub, directory: Path, program: Any) -> None:
+async def _with_awaited_memory(stub: Stub, directory: Path, program: Any, *, stream: bool) -> None:
     settings = Settings(embedder="hashing")
     async with halo_server.embedded_async(directory, project=PROJECT, settings=settings) as server:
-        memory = AsyncHalo(http_client=server).for_user("user_123")
+        memory = AsyncHalo(http_client=server).for_user("user_123", tools=BOTH)
         await memory.capture(PREFERENCE, "I will keep them concise.")
-        await memory.capture(await program(stub, memory))
+        await memory.capture(await program(stub, memory, stream=stream))
         found = await memory.retrieve(query=QUESTION)
         check_memory([entry.to_dict() for entry in found.raw_entries])
 

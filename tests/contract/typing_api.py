@@ -1,5 +1,6 @@
 """The types promised to users. Checked by mypy, never run: a change that breaks a user's annotations breaks this file."""
 
+from concurrent.futures import Future
 from typing import Any, assert_type
 
 import httpx
@@ -8,6 +9,7 @@ from halo_sdk import (
     AsyncHalo,
     AsyncMemory,
     CaptureResult,
+    Fault,
     FunctionResponse,
     Halo,
     HaloError,
@@ -15,10 +17,13 @@ from halo_sdk import (
     Memory,
     Outcome,
     RawEntry,
+    Reply,
     RetrieveResult,
     ToolCall,
     ToolResults,
     Topic,
+    lint,
+    lint_history,
 )
 
 
@@ -53,7 +58,22 @@ def the_verbs(memory: Memory) -> None:
     assert_type(found.function_response.to_json(), str)
     assert_type(found.request_id, str | None)
     assert_type(memory.call("halo_retrieve_end_user_memory", "{}"), RetrieveResult)
+    assert_type(memory.call("halo_capture_end_user_memory", {}, session="hi"), CaptureResult)
     assert_type(memory.capture("hi", "hello", idempotency_key="k"), CaptureResult)
+    assert_type(memory.capture_later("hi", occurred_at="2026-01-01T00:00:00Z"), Future[CaptureResult])
+    assert_type(memory.with_options(timeout=2, on_error="raise"), Memory)
+    assert_type(memory.accumulator("openai").feed({}).turn, list[dict[str, Any]])
+    assert_type(found.reply, Reply | None)
+
+
+def the_client(client: Halo) -> None:
+    assert_type(client.with_options(max_retries=0), Halo)
+    assert_type(client.flush(timeout=1), tuple[HaloError, ...])
+
+
+def faults(tool: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    assert_type(lint(tool, "openai"), list[Fault])
+    assert_type(lint_history(messages, "openai"), list[Fault])
 
 
 async def the_same_awaited(http_client: httpx.AsyncClient) -> None:
@@ -64,6 +84,9 @@ async def the_same_awaited(http_client: httpx.AsyncClient) -> None:
         assert_type(await memory.handle({}), ToolResults)
         assert_type(await memory.retrieve("hi"), RetrieveResult)
         assert_type(await memory.capture("hi"), CaptureResult)
+        assert_type(await (await memory.capture_later("hi")), CaptureResult)
+        assert_type(client.with_options(timeout=1), AsyncHalo)
+        assert_type(await client.flush(), tuple[HaloError, ...])
         assert_type(await memory.call("halo_retrieve_end_user_memory", {}), RetrieveResult)
         assert_type(await memory.call("halo_capture_end_user_memory", {}), CaptureResult)
 
