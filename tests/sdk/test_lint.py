@@ -227,14 +227,6 @@ TABLE = [
         strict=True,
     ),
     schemas("strict_grammar", ("anthropic",), "", many(25), many(24), strict=True),
-    schemas(
-        "strict_grammar",
-        ("anthropic",),
-        "",
-        many(17, {"anyOf": [TEXT, {"type": "null"}]}),
-        many(16, {"type": ["string", "null"]}),
-        strict=True,
-    ),
 ]
 
 
