@@ -48,6 +48,7 @@ _PRIVATE_FIELDS = frozenset(
         "reasoning_content",
         "reasoning_details",
         "response_metadata",
+        "signature",
         "thinking",
         "thinking_blocks",
         "thoughtSignature",
@@ -171,9 +172,9 @@ def exchange(session: Session, response: object) -> Conversation:
         EmptyAnswerError: The answer says nothing.
         HaloConfigError: The answer is of no known kind.
     """
-    messages = _spoken_by_anybody(session.messages)
+    messages = _answer_last(_spoken_by_anybody(session.messages))
     if response is not None:
-        turn = _spoken_by_anybody(_turn_of(response))
+        turn = _answer_last(_spoken_by_anybody(_turn_of(response)))
     elif messages and _is_models(messages[-1]):
         turn = [messages.pop()]
     else:
@@ -222,6 +223,21 @@ def _is_models(message: Mapping[str, Any] | None) -> bool:
 
 def _spoken_by_anybody(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
     return [message for message in messages if message is None or not _is_thought(message)]
+
+
+def _answer_last(messages: list[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
+    """Return messages with what the service did by itself after the last of them before it: a picture made is no answer."""
+    end = len(messages)
+    while end and _is_aside(messages[end - 1]):
+        end -= 1
+    return [*messages[: end - 1], *messages[end:], messages[end - 1]] if end else messages
+
+
+def _is_aside(message: Mapping[str, Any] | None) -> bool:
+    """Tell whether a message is the record of a tool that the provider's service runs."""
+    if message is None or "role" in message or is_call_or_result(message):
+        return False
+    return str(message.get("type")).endswith(("_call", "_result"))
 
 
 def _fitting(state: dict[str, Any], room_bytes: int) -> dict[str, Any]:
@@ -291,6 +307,8 @@ def _is_thought(block: object) -> bool:
 
 def _visible(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message without thoughts, signatures and binary content."""
+    if message.get("type") == "image_generation_call" and isinstance(message.get("result"), str):
+        message = {**message, "result": _encoded(message["result"], "image")}  # says nowhere what it is
     return {
         key: [_visible_block(block) for block in value if not _is_thought(block)]
         if isinstance(value, list)

@@ -44,6 +44,7 @@ _ROLES = {
     "model_output": "assistant",
     "reasoning": "assistant",
     "thought": "assistant",
+    "image_generation_call": "assistant",
     "request": "user",
     "response": "assistant",
 }
@@ -85,7 +86,7 @@ _LATEST = 4_102_444_800_000  # 2100-01-01; a later time is a unit we do not know
 _MEDIA = {
     "image": "image", "image_url": "image", "input_image": "image", "audio": "audio", "input_audio": "audio",
     "file": "file", "input_file": "file", "document": "file", "video": "video", "inlineData": "file",
-    "inline_data": "file", "fileData": "file", "file_data": "file",
+    "inline_data": "file", "fileData": "file", "file_data": "file", "image_generation_call": "image",
 }  # fmt: skip
 
 
@@ -143,6 +144,8 @@ def read_message(raw: JSON) -> Message:
         return Message(role, {"role": role, "content": None, "omitted": "instructions"})
     if not raw.get("role") and raw.get("type") in _REASONING:
         return Message(role, {"role": role, "content": None, "omitted": "reasoning"})
+    if not raw.get("role") and raw.get("type") in _MEDIA:
+        return Message(role, {"role": role, "content": [_keep_part(raw)]})
     if _is_ours(raw):
         return Message(role, {"role": role, "content": None, "omitted": "recalled memory"})
     body = next((name for name in ("content", "parts", "blocks", "text") if name in raw), None)

@@ -547,6 +547,20 @@ def test_an_answer_in_several_items_is_captured_with_its_last_one_as_the_answer(
     assert (body["sessionData"]["messages"], body["response"]) == ([USER, item("Let me see.")], item("Tea."))
 
 
+def test_a_picture_made_after_the_answer_is_no_answer_and_stays_behind(service, memory):
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Look."}]}
+    picture = {"type": "image_generation_call", "id": "ig", "status": "completed", "result": "QUJD" * 100}
+    step = {"type": "google_search_call", "id": "g", "signature": "secret", "arguments": {"queries": ["tea"]}}
+    for given in (([USER, message, picture, step], None), ([USER], responses_reply(message, picture, step))):
+        memory.capture(*given)
+        body = sent(service["capture"])
+        assert body["response"] == message
+        (made,) = [each for each in body["sessionData"]["messages"] if each.get("id") == "ig"]
+        assert (made["result"]["type"], made["result"]["bytes"]) == ("image", 300)
+        assert "QUJD" not in json.dumps(body)
+        assert "secret" not in json.dumps(body)
+
+
 def test_sdk_objects_of_every_provider_are_read_as_they_come(service, memory):
     anthropic = pytest.importorskip("anthropic.types")
     responses = pytest.importorskip("openai.types.responses")

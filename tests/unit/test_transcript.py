@@ -279,6 +279,10 @@ def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: st
             {"role": "user", "content": "[data omitted]"},
         ),
         (
+            {"type": "image_generation_call", "id": "a", "result": "QUJDQUJD"},
+            {"role": "assistant", "content": [{"type": "image", "omitted": True, "bytes": 6}]},
+        ),
+        (
             {
                 "kind": "request",
                 "parts": [
