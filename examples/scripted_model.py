@@ -1,4 +1,4 @@
-"""A tiny rule-based chat model behind the OpenAI and Gemini wires, for when no real model is reachable.
+"""A tiny rule-based chat model behind the wires of OpenAI, Gemini and Anthropic, for when no real model is reachable.
 
 It lets every example run offline with the official clients, and it cannot cheat: it knows rules, no facts.
 Whatever it says about an end user it read in a function result of the same request, so an exchange that
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 RETRIEVE = "retrieve_end_user_memory"
 QUOTE_CHARACTERS = 240
+KEPT_INTERACTIONS = 1000
 
 _ASKS = re.compile(
     r"[?\uff1f]|[吗呢][。.!]*$|(?<![静確])か(?:な|ね)?[。.!]*$|请问|告诉我|推荐|提醒|教えて|勧めて|思い出させて"
@@ -239,7 +240,7 @@ def _is_hiragana(run: str) -> bool:
 
 
 def _text(message: Json) -> str:
-    """Return the text of a message of either wire: a string, content parts or Gemini parts."""
+    """Return the text of a message of any wire: a string, content parts or Gemini parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -286,15 +287,61 @@ def read_gemini(body: Json) -> Turn:
     return _turn(text, results, [(one["name"], schema or one.get("parameters")) for one, schema in named])
 
 
+def read_responses(body: Json) -> Turn:
+    """Read a Responses request."""
+    text = ""
+    results: list[Any] = []
+    given = body["input"]
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+        if item.get("type") == "function_call_output":
+            results.append(_text({"content": item["output"]}))
+        elif item.get("role") == "user":
+            text, results = _text(item), []
+    offered = [] if body.get("tool_choice") == "none" else body.get("tools") or []
+    declared = [tool for tool in offered if tool["type"] == "function"]
+    return _turn(text, results, [(one["name"], one.get("parameters")) for one in declared])
+
+
+def read_interaction(steps: list[Json], body: Json) -> Turn:
+    """Read an Interactions request, and the steps before it that the service has kept."""
+    text = ""
+    results: list[Any] = []
+    for step in steps:
+        if step["type"] == "function_result":
+            result = step["result"]
+            results.append(_text({"content": result}) if isinstance(result, list) else result)
+        elif step["type"] == "user_input":
+            text, results = _text(step), []
+    declared = [tool for tool in body.get("tools") or [] if tool["type"] == "function"]
+    if (body.get("generation_config") or {}).get("tool_choice") == "none":
+        declared = []
+    return _turn(text, results, [(one["name"], one.get("parameters")) for one in declared])
+
+
+def read_anthropic(body: Json) -> Turn:
+    """Read a Messages request."""
+    text = ""
+    results: list[Any] = []
+    for message in body["messages"]:
+        content = message["content"]
+        blocks = [] if isinstance(content, str) else content
+        answers = [_text(block) for block in blocks if block["type"] == "tool_result"]
+        if answers:
+            results += answers
+        elif message["role"] == "user":
+            text, results = _text(message), []
+    quiet = (body.get("tool_choice") or {}).get("type") == "none"
+    declared = [] if quiet else body.get("tools") or []
+    return _turn(text, results, [(one["name"], one.get("input_schema")) for one in declared])
+
+
 def write_openai(reply: Reply, body: Json) -> Json:
     """Write a Chat Completions response."""
     message: Json = {"role": "assistant", "content": reply.text, "refusal": None}
     if reply.function:
         arguments = json.dumps(reply.arguments, ensure_ascii=False)
         called = {"name": reply.function, "arguments": arguments}
-        message["tool_calls"] = [
-            {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function", "function": called}
-        ]
+        message["tool_calls"] = [{"id": _id("call"), "type": "function", "function": called}]
     finish = "tool_calls" if reply.function else "stop"
     read, written = _tokens(body["messages"]), _tokens(message)
     return {
@@ -311,8 +358,7 @@ def write_gemini(reply: Reply, body: Json, model: str) -> Json:
     """Write a generateContent response."""
     part: Json = {"text": reply.text}
     if reply.function:
-        call_id = f"call_{uuid.uuid4().hex[:24]}"
-        part = {"functionCall": {"id": call_id, "name": reply.function, "args": reply.arguments}}
+        part = {"functionCall": {"id": _id("call"), "name": reply.function, "args": reply.arguments}}
     read, written = _tokens(body["contents"]), _tokens(part)
     return {
         "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}],
@@ -323,6 +369,94 @@ def write_gemini(reply: Reply, body: Json, model: str) -> Json:
         },
         "modelVersion": model,
         "responseId": uuid.uuid4().hex,
+    }
+
+
+def write_responses(reply: Reply, body: Json) -> Json:
+    """Write a Responses response."""
+    item: Json = {
+        "type": "message",
+        "id": _id("msg"),
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": reply.text, "annotations": []}],
+    }
+    if reply.function:
+        item = {
+            "type": "function_call",
+            "id": _id("fc"),
+            "call_id": _id("call"),
+            "name": reply.function,
+            "arguments": json.dumps(reply.arguments, ensure_ascii=False),
+            "status": "completed",
+        }
+    read, written = _tokens(body["input"]), _tokens(item)
+    return {
+        "id": _id("resp"),
+        "object": "response",
+        "created_at": 0,
+        "model": body.get("model", "scripted"),
+        "status": "completed",
+        "output": [item],
+        "parallel_tool_calls": True,
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools", []),
+        "usage": {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": written,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": read + written,
+        },
+    }
+
+
+def write_interaction(reply: Reply, steps: list[Json], body: Json) -> Json:
+    """Write an interaction."""
+    step: Json = {"type": "model_output", "content": [{"type": "text", "text": reply.text}]}
+    if reply.function:
+        step = {
+            "type": "function_call",
+            "id": _id("call"),
+            "name": reply.function,
+            "arguments": reply.arguments,
+        }
+    read, written = _tokens(steps), _tokens(step)
+    return {
+        "id": _id("int"),
+        "object": "interaction",
+        "created": "1970-01-01T00:00:00Z",
+        "updated": "1970-01-01T00:00:00Z",
+        "model": body.get("model", "scripted"),
+        "status": "requires_action" if reply.function else "completed",
+        "steps": [step],
+        "usage": {
+            "total_input_tokens": read,
+            "total_output_tokens": written,
+            "total_tokens": read + written,
+        },
+    }
+
+
+def write_anthropic(reply: Reply, body: Json) -> Json:
+    """Write a Messages response."""
+    block: Json = {"type": "text", "text": reply.text}
+    if reply.function:
+        block = {
+            "type": "tool_use",
+            "id": _id("toolu"),
+            "name": reply.function,
+            "input": reply.arguments,
+        }
+    return {
+        "id": _id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", "scripted"),
+        "content": [block],
+        "stop_reason": "tool_use" if reply.function else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": _tokens(body["messages"]), "output_tokens": _tokens(block)},
     }
 
 
@@ -354,6 +488,10 @@ def _either(values: Json, camel: str, snake: str) -> Any:
     return values.get(camel, values.get(snake))
 
 
+def _id(kind: str) -> str:
+    return f"{kind}_{uuid.uuid4().hex[:24]}"
+
+
 def _tokens(value: Any) -> int:
     return 1 + len(json.dumps(value, ensure_ascii=False)) // 4  # close enough for a usage field
 
@@ -361,10 +499,36 @@ def _tokens(value: Any) -> int:
 # --- Where it listens ----------------------------------------------------------------------------------------
 
 
+class Interactions:
+    """The conversations the Interactions service keeps, the newest ones; all others send theirs each time."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, list[Json]] = {}  # interaction -> its conversation up to there
+        self._lock = Lock()
+
+    def answer(self, body: Json) -> Json:
+        """Answer a request, which may continue an interaction that is kept."""
+        previous = body.get("previous_interaction_id")
+        given = body["input"]
+        opened = [{"type": "user_input", "content": given}] if isinstance(given, str) else given
+        with self._lock:
+            steps = [*self._steps[previous], *opened] if previous else opened
+        response = write_interaction(decide(read_interaction(steps, body)), steps, body)
+        if body.get("store", True):
+            self._keep(response["id"], [*steps, *response["steps"]])
+        return response
+
+    def _keep(self, interaction: str, steps: list[Json]) -> None:
+        with self._lock:
+            self._steps[interaction] = steps
+            if len(self._steps) > KEPT_INTERACTIONS:
+                del self._steps[next(iter(self._steps))]
+
+
 class ScriptedModel:
     """A model server on a free loopback port while the `with` block runs.
 
-    `base_url` is for Gemini clients; OpenAI clients take `base_url + "/v1"`.
+    `base_url` is for Gemini and Anthropic clients; OpenAI clients take `base_url + "/v1"`.
     """
 
     def __init__(self) -> None:
@@ -390,6 +554,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], endpoint: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, endpoint)
         self._open: set[socket.socket] = set()
+        self.interactions = Interactions()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)
@@ -406,8 +571,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Endpoint(BaseHTTPRequestHandler):
-    """Routes: `/v1/chat/completions` and `…/models/{model}:generateContent`, both also streamed."""
+    """Routes: `/v1/chat/completions` and `…/models/{model}:generateContent`, both also streamed.
 
+    Only whole replies have `/v1/responses`, `/v1/messages` and `…/interactions`.
+    """
+
+    server: _Server
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # headers and body leave in one packet,
     disable_nagle_algorithm = True  # at once: a client must not wait for a delayed ACK
@@ -432,18 +601,26 @@ class _Endpoint(BaseHTTPRequestHandler):
         elif method == "streamGenerateContent":
             response = write_gemini(decide(read_gemini(body)), body, model)
             self._send(200, "text/event-stream", _events([json.dumps(response)]))
+        elif body.get("stream"):
+            self._error(400, "This route answers in one piece only.")
+        elif path == "/v1/responses":
+            self._send_json(200, write_responses(decide(read_responses(body)), body))
+        elif path == "/v1/messages":
+            self._send_json(200, write_anthropic(decide(read_anthropic(body)), body))
+        elif path.endswith("/interactions"):
+            self._send_json(200, self.server.interactions.answer(body))
         else:
             self._error(404, "There is no such route.")
 
     def _error(self, status: int, message: str) -> None:
-        # Both wires read this envelope.
+        # Every wire reads this envelope.
         error = {
             "code": status,
             "message": message,
             "type": "invalid_request_error",
             "status": "INVALID_ARGUMENT",
         }
-        self._send_json(status, {"error": error})
+        self._send_json(status, {"type": "error", "error": error})
 
     def _send_json(self, status: int, value: Json) -> None:
         self._send(status, "application/json", json.dumps(value, ensure_ascii=False).encode())
@@ -465,5 +642,7 @@ def _events(lines: Any) -> bytes:
 
 if __name__ == "__main__":
     with ScriptedModel() as server:
-        print(f"OPENAI_BASE_URL={server.base_url}/v1 OPENAI_API_KEY=none", flush=True)
+        print(f"OPENAI_BASE_URL={server.base_url}/v1 OPENAI_API_KEY=none")
+        print(f"ANTHROPIC_BASE_URL={server.base_url} ANTHROPIC_API_KEY=none")
+        print(f"GOOGLE_GEMINI_BASE_URL={server.base_url} GEMINI_API_KEY=none", flush=True)
         Event().wait()  # until interrupted

@@ -21,7 +21,7 @@ from halo_sdk.dialects import (
     opens_turn,
     without_own_calls,
 )
-from halo_sdk.dialects.base import Accumulator
+from halo_sdk.dialects.base import Accumulator, says_something
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
 
 MAX_MESSAGES = 4_000
@@ -37,10 +37,20 @@ _LISTS = ("messages", "contents", "input", "history", "conversation")
 """What applications call the list of messages in their session data; the service reads the same names."""
 
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "thought")  # a tuple: a type may be of any kind
+_SHORT_ROLES = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "system": "system",
+}
 _KIND_FIELDS = ("type", "part_kind", "block_type")
 _PRIVATE_FIELDS = frozenset(
     {
         "additional_kwargs",
+        "extras",
+        "instructions",
+        "provider_details",
         "encrypted_content",
         "extra_content",
         "provider_specific_fields",
@@ -56,7 +66,15 @@ _PRIVATE_FIELDS = frozenset(
         "usage_metadata",
     }
 )
-_MEDIA_TYPE_FIELDS = ("mime_type", "mimeType", "media_type", "mediaType")
+_MEDIA_TYPE_FIELDS = (
+    "mime_type",
+    "mimeType",
+    "media_type",
+    "mediaType",
+    "image_mimetype",
+    "document_mimetype",
+)
+_MEDIA_FIELDS = ("data", "base64", "image", "audio", "video")
 _MEDIA_WRAPPERS = frozenset(
     {"audio", "file", "image", "image_url", "inlineData", "inline_data", "input_audio", "source"}
 )
@@ -194,8 +212,18 @@ def so_far(session: Session) -> Conversation:
 
 
 def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
-    spoken = [_spoken("user", each) if isinstance(each, str) else each for each in values]
+    spoken = [_from_short(each) for each in values]
     return [each for each in spoken if each is None or isinstance(each, dict)]
+
+
+def _from_short(value: Any) -> Any:
+    """Return a message written as mere words of the end user's, or as a pair of role and words; any other as it is."""
+    if isinstance(value, str):
+        return _spoken("user", value)
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
+        role, words = value
+        return _spoken(_SHORT_ROLES[role], words) if role in _SHORT_ROLES else value
+    return value
 
 
 def _spoken(role: str, text: str) -> dict[str, Any]:
@@ -211,6 +239,8 @@ def _turn_of(response: object) -> list[dict[str, Any] | None]:
         return [_spoken("assistant", value)]
     if not isinstance(value, dict):
         raise HaloConfigError("a response is text, a message, or a provider's reply")
+    if "role" not in value and isinstance(value.get("message"), dict):
+        value = value["message"]  # some frameworks and local models wrap it
     try:
         return list(detected(value).read(value).turn)
     except HaloConfigError:  # a message of the application's own making
@@ -296,7 +326,8 @@ def _newest(messages: list[dict[str, Any]], room_bytes: int) -> list[dict[str, A
 def cleaned(messages: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
     """Return what of a history may travel. Applying it twice changes nothing more, and it never makes a history longer."""
     present = [message for message in _spoken_by_anybody(messages) if message is not None]
-    return [_visible(message) for message in without_own_calls(present)]
+    pairs = [(message, _visible(message)) for message in without_own_calls(present)]
+    return [left for before, left in pairs if says_something(left) or not says_something(before)]
 
 
 def _is_thought(block: object) -> bool:
@@ -323,7 +354,7 @@ def _visible_block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     parts = _without_media({key: value for key, value in block.items() if key not in _PRIVATE_FIELDS})
-    for key in sorted(_MEDIA_WRAPPERS & parts.keys()):
+    for key in sorted({*_MEDIA_WRAPPERS, *_MEDIA_FIELDS} & parts.keys()):
         carried = [parts[key], *parts[key].values()] if isinstance(parts[key], dict) else []
         for candidate in carried:
             if _is_placeholder(candidate):
@@ -339,7 +370,7 @@ def _without_media(value: Any) -> Any:
         media_type = _media_type(value)
         return {
             key: _encoded(part, media_type)
-            if key == "data" and media_type and isinstance(part, str)
+            if key in _MEDIA_FIELDS and media_type and isinstance(part, str) and "://" not in part
             else _without_media(part)
             for key, part in value.items()
         }

@@ -20,7 +20,7 @@ def tools(bound: Sequence[BoundTool]) -> FunctionToolset[Any]:
 
 
 def _tool(bound: BoundTool) -> Tool[Any]:
-    async def call(context: RunContext[Any], **arguments: Any) -> Any:
+    async def call(context: RunContext[Any], /, **arguments: Any) -> Any:
         outcome = await bound.answer_async(arguments, context.messages)
         if not outcome.ok:
             raise ToolFailed(str(outcome.body))

@@ -28,7 +28,12 @@ from halo_sdk.types import Declaration, Outcome
 
 _CUT = ("max_tokens", "model_context_window_exceeded")
 _GOOD_STOPS = ("end_turn", "stop_sequence", "tool_use")
-_GROWING = frozenset({"text", "thinking", "signature"})
+_GROWING = frozenset({"text", "thinking"})
+_SET = frozenset({"signature", "content", "encrypted_content"})
+"""Fields of a delta that come whole: a signature, and what a service made of a conversation that grew too long."""
+
+_SDK_FIELDS = frozenset({"parsed_output"})
+"""Fields the SDK adds to what it received, and the service refuses."""
 
 
 class Anthropic(Dialect):
@@ -68,7 +73,7 @@ class Anthropic(Dialect):
         """Read the blocks; a stop reason is believed when it says the output was cut or refused."""
         fields = mapping(reply)
         blocks = [
-            {**block, "id": block.get("id") or made_id(fields, index)}
+            {**block, "id": _known_id(block) or made_id(fields, index)}
             if mapping(block).get("type") == "tool_use"
             else block
             for index, block in enumerate(_blocks(fields.get("content")))
@@ -113,6 +118,12 @@ def _is_responses(fields: Mapping[str, Any]) -> bool:
     return any(block.get("type") in ("output_text", "refusal") for block in mappings(fields.get("content")))
 
 
+def _known_id(block: Mapping[str, Any]) -> str:
+    """Return a call's id; some services count, and a result can only repeat text."""
+    id_ = block.get("id")
+    return str(id_) if isinstance(id_, str | int) else ""
+
+
 def _blocks(content: object) -> list[Any]:
     if isinstance(content, str) and content:
         return [{"type": "text", "text": content}]
@@ -120,10 +131,12 @@ def _blocks(content: object) -> list[Any]:
 
 
 def _echo(block: Any) -> Any:
-    """Return a block as the service accepts it back: it refuses an input that is no object."""
-    fields = mapping(block)
+    """Return a block as the service accepts it back: it refuses an input that is no object, and what it never sent."""
+    if not isinstance(block, dict):
+        return block
+    fields = {key: value for key, value in block.items() if key not in _SDK_FIELDS}
     cannot_return = fields.get("type") == "tool_use" and not isinstance(fields.get("input"), dict)
-    return {**fields, "input": {}} if cannot_return else block
+    return {**fields, "input": {}} if cannot_return else fields
 
 
 def _problem(stop: object) -> str | None:
@@ -151,7 +164,8 @@ class _Stream(Accumulator):
         return {**self._message, "content": self._blocks.parts, "stop_reason": stop or "max_tokens"}
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
-        index = chunk.get("index")
+        at = chunk.get("index")
+        index = at if isinstance(at, int) else None
         match chunk.get("type"):
             case "message_start":
                 self._add(mapping(chunk.get("message")))
@@ -162,12 +176,17 @@ class _Stream(Accumulator):
             case "content_block_stop":
                 self._blocks.close(index)
             case "message_delta":
-                self._add({**mapping(chunk.get("delta")), "usage": chunk.get("usage")})
+                self._add({**mapping(chunk.get("delta")), "usage": self._usage(mapping(chunk.get("usage")))})
 
     def _add(self, fields: Mapping[str, Any]) -> None:
         self._message |= {
             key: value for key, value in fields.items() if key != "content" and value is not None
         }
+
+    def _usage(self, added: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the counts so far: they are totals, and those left out still hold."""
+        counted = {key: value for key, value in added.items() if value is not None}
+        return {**mapping(self._message.get("usage")), **counted}
 
     def _fill(self, index: object, delta: Mapping[str, Any]) -> None:
         block = self._blocks.at(index)
@@ -176,7 +195,8 @@ class _Stream(Accumulator):
         if delta.get("type") == "input_json_delta":
             self._blocks.argue(index, delta.get("partial_json"))
         elif delta.get("type") == "citations_delta":
-            block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+            block["citations"] = [*mappings(block.get("citations")), delta.get("citation")]
         else:
+            block.update({field: delta[field] for field in _SET & delta.keys()})
             for field in _GROWING & delta.keys():
                 block[field] = str(block.get(field) or "") + str(delta[field] or "")

@@ -132,7 +132,7 @@ class _Pairs:
             return message
         kept = {key: changed.get(key, value) for key, value in message.items()}
         kept = {key: value for key, value in kept.items() if key not in changed or value}
-        return kept if any(kept.get(field) for field in _SAYING_FIELDS) else None
+        return kept if says_something(kept) else None
 
     def _goes(self, value: object) -> bool:
         part = self._history.part(value) if isinstance(value, dict) else None
@@ -278,6 +278,11 @@ def declaration(fields: Mapping[str, Any], parameters: str, *, strict: object = 
         parameters=dict(mapping(fields.get(parameters))),
         strict=strict is True,
     )
+
+
+def says_something(message: Mapping[str, Any]) -> bool:
+    """Tell whether anything is left of a message where messages of any shape say or call something."""
+    return any(message.get(field) for field in _SAYING_FIELDS)
 
 
 def from_user(message: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from halo_sdk.dialects.base import Answered, Called, History, either
 
 _CALLS = ("tool_call", "invalid_tool_call", "tool_call_chunk", "function_call", "tool_use")
 _BY_MODEL = ("ai", "AIMessageChunk")
+_KINDS = ("human", "system", "tool", *_BY_MODEL)
 
 
 class LangChain(History):
@@ -24,8 +25,7 @@ class LangChain(History):
         """Read a call, or a message that is a result."""
         if value.get("type") in _CALLS:
             return Called(value.get("name"), either(value, "call_id", "id"))
-        call_id = value.get("tool_call_id") if value.get("type") == "tool" else None
-        return None if call_id is None else Answered(value.get("name"), call_id)
+        return Answered(value.get("name"), value.get("tool_call_id")) if value.get("type") == "tool" else None
 
     def parts(self, message: Mapping[str, Any]) -> Iterator[Called | Answered]:
         """Yield the calls and results of a message, whichever way it was dumped."""
@@ -45,6 +45,6 @@ class LangChain(History):
 
 
 def _flat(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as its fields, `messages_to_dict` undone."""
-    data = message.get("data")
-    return {**data, "type": message.get("type")} if isinstance(data, dict) and "role" not in message else dict(message)
+    """Return a message as its fields, with `messages_to_dict` undone."""
+    data = message.get("data") if message.get("type") in _KINDS else None
+    return {**data, "type": message["type"]} if isinstance(data, dict) else dict(message)

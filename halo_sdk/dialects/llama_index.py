@@ -1,4 +1,4 @@
-"""Histories of LlamaIndex. Who speaks is told as in OpenAI's.
+"""Histories of LlamaIndex. Who speaks is told as in OpenAI's, but for one more name of the model.
 
 Source:
     `llama-index-core` 0.14, `base.llms.types`: a message is made of blocks, a result names its call in `additional_kwargs`.
@@ -24,3 +24,7 @@ class LlamaIndex(History):
         named = mapping(value.get("additional_kwargs"))
         name, call_id = named.get("name"), named.get("tool_call_id")
         return None if name is None and call_id is None else Answered(name, call_id)
+
+    def is_answer(self, message: Mapping[str, Any]) -> bool:
+        """Tell by the role `chatbot`, which is what Cohere's models are called."""
+        return message.get("role") == "chatbot" and "blocks" in message

@@ -26,6 +26,9 @@ from halo_sdk.dialects.base import (
 from halo_sdk.types import Declaration, Outcome, ToolCall
 
 _KINDS = ("function", "custom")
+_CALL_FIELDS = frozenset({"index", "id", "type", *_KINDS})
+_WORDS = ("content", "refusal", "reasoning_content", "reasoning")
+"""Fields of a streamed message that come in pieces. Some services want the reasoning that led to a call back with it."""
 
 
 class OpenAI(Dialect):
@@ -106,7 +109,7 @@ def _read_message(
     raw_calls = [
         call
         if call is message.get("function_call")
-        else {**call, "id": call.get("id") or made_id(reply, index)}
+        else {**call, "id": _known_id(call) or made_id(reply, index)}
         for index, call in enumerate(_calls(message))
     ]
     turn = {"role": "assistant", **message}
@@ -114,6 +117,12 @@ def _read_message(
         turn["tool_calls"] = raw_calls
     calls = tuple(_read_call(call, index) for index, call in enumerate(raw_calls))
     return ModelReply(calls, (turn,) if message else (), problem, ignored_calls)
+
+
+def _known_id(call: Mapping[str, Any]) -> str:
+    """Return a call's id; some services count, and a result can only repeat text."""
+    id_ = call.get("id")
+    return str(id_) if isinstance(id_, str | int) else ""
 
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -186,7 +195,7 @@ class _Choice:
     def take(self, choice: Mapping[str, Any]) -> None:
         """Take in what a chunk says of this answer."""
         delta = mapping(choice.get("delta"))
-        for field in ("content", "refusal"):
+        for field in _WORDS:
             if isinstance(delta.get(field), str):
                 self._texts[field] = self._texts.get(field, "") + delta[field]
         for fragment in mappings(delta.get("tool_calls")):
@@ -194,27 +203,33 @@ class _Choice:
         if isinstance(delta.get("function_call"), dict):
             self._legacy = self._legacy or _Growing()
             self._legacy.take({"function": delta["function_call"]})
-        if isinstance(choice.get("finish_reason"), str):
-            self._finish = choice["finish_reason"]
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            self._finish = finish
 
     def _call_of(self, fragment: Mapping[str, Any]) -> "_Growing":
         """Return the call a fragment belongs to. Services leave indexes and ids out, use them again, or repeat them."""
-        index, id_ = fragment.get("index"), fragment.get("id")
-        here = self._by_index.get(index) if isinstance(index, int) else None
-        last = here or (self._calls[-1] if self._calls else None)
-        if id_:
-            known = next((call for call in self._calls if call.id == id_), None)
-            call = known or (here if here and not here.id else None)
-        elif here is None and isinstance(index, int) and _spelled(fragment).get("name"):
-            call = None
-        else:
-            call = None if last and last.is_begun_anew_by(fragment) else last
-        if call is None:
+        index = fragment.get("index")
+        call = self._continued_by(fragment)
+        if call is None or call.is_begun_anew_by(fragment):
             call = _Growing()
             self._calls.append(call)
         if isinstance(index, int):
             self._by_index[index] = call
         return call
+
+    def _continued_by(self, fragment: Mapping[str, Any]) -> "_Growing | None":
+        """Return the call a fragment names, by index, by id, or by coming after it."""
+        index, id_ = fragment.get("index"), fragment.get("id")
+        here = self._by_index.get(index) if isinstance(index, int) else None
+        opens = here is None and isinstance(index, int) and bool(_spelled(fragment).get("name"))
+        if not id_:
+            last = self._calls[-1] if self._calls else None
+            return here or (None if opens else last)
+        if here and here.id in (None, id_):
+            return here
+        known = next((call for call in reversed(self._calls) if call.id == id_), None)
+        return None if known and known.is_whole and opens else known
 
 
 class _Growing:
@@ -225,11 +240,13 @@ class _Growing:
         self.name = ""
         self.text = ""
         self._kind = "function"
+        self._others: dict[str, Any] = {}
 
     def take(self, fragment: Mapping[str, Any]) -> None:
         """Take in a piece. Id and name are set; only a name that comes in pieces is joined."""
         self._kind = "custom" if isinstance(fragment.get("custom"), dict) else self._kind
         self.id = fragment.get("id") or self.id
+        self._others |= {key: value for key, value in fragment.items() if key not in _CALL_FIELDS}
         spelled = _spelled(fragment)
         name = spelled.get("name")
         if isinstance(name, str) and name != self.name:
@@ -238,7 +255,7 @@ class _Growing:
         self.text += piece if isinstance(piece, str) else "" if piece is None else dumps(piece)
 
     def is_begun_anew_by(self, fragment: Mapping[str, Any]) -> bool:
-        """Tell whether a piece without id opens another call: nothing can follow arguments that are whole."""
+        """Tell whether a piece opens another call, whatever its id: nothing can follow arguments that are whole."""
         spelled = _spelled(fragment)
         opens = str(spelled.get("arguments") or "").lstrip().startswith("{")
         renamed = spelled.get("name") not in (None, "", self.name)
@@ -257,7 +274,7 @@ class _Growing:
     def reply(self) -> dict[str, Any]:
         """Return the call as it would have come unstreamed."""
         spelled = {"name": self.name, "input" if self._kind == "custom" else "arguments": self.text}
-        return {"id": self.id, "type": self._kind, self._kind: spelled}
+        return {**self._others, "id": self.id, "type": self._kind, self._kind: spelled}
 
 
 def _spelled(fragment: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,6 +36,9 @@ _ROLES = {
     "model": "assistant",
     "ai": "assistant",
     "bot": "assistant",
+    "chatbot": "assistant",
+    "aimessagechunk": "assistant",
+    "humanmessagechunk": "user",
     "system": "system",
     "developer": "system",
     "tool": "tool",
@@ -60,7 +63,7 @@ _SECRETIVE = (
 )
 _KINDS = ("type", "part_kind", "block_type")
 _REASONING = ("thinking", "redacted_thinking", "reasoning", "thought")
-_INSTRUCTIONS = ("system-prompt", "instructions")
+_INSTRUCTIONS = ("system-prompt", "instruction", "instruction-delta", "instruction-baseline", "instructions")
 _CALLS = (
     "function_call",
     "tool_use",

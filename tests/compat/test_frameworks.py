@@ -4,20 +4,21 @@ import asyncio
 import gc
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import halo_server
-from halo_sdk import AsyncHalo, Halo, Memory, PermissionDeniedError
+from halo_sdk import AsyncHalo, Halo, HaloConfigError, Memory, PermissionDeniedError
 from halo_server.config import Settings
 from tests.compat.conftest import PREFERENCE, PROJECT
 from tests.compat.stub import Json, Stub
 from tests.compat.test_matrix import ANSWER, ARGUMENTS, QUESTION, check_memory
 from tests.compat.wires import Anthropic, Gemini, OpenAIChat, Wire, sdk
-from tests.sdk.fakes import RETRIEVE
+from tests.sdk.fakes import FOUND, KEY, RECEIPT, RETRIEVE
 from tests.sdk.replies import Call
 
 pytestmark = [
@@ -33,6 +34,7 @@ def _collected() -> Iterator[None]:
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        asyncio.set_event_loop(None)  # which would keep the loop of a framework that waits
         gc.collect()
 
 
@@ -236,8 +238,8 @@ def test_the_tool_runner_of_anthropic(stub, memory, stream):
 
 
 def responses(stub: Stub) -> list[Json]:
-    parts = stub.bodies[1]["contents"][2]["parts"]
-    return [part["functionResponse"]["response"] for part in parts]
+    parts = [part for content in stub.bodies[-1]["contents"] for part in content["parts"]]
+    return [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
 
 
 def test_fc17_automatic_function_calling_of_gemini_takes_whole_numbers_and_none(stub, memory):
@@ -378,6 +380,24 @@ async def _anthropic(stub: Stub, memory: Any, *, stream: bool) -> Any:
     return [opening, {"role": "assistant", "content": final.content}]
 
 
+@awaited("gemini")
+async def _gemini(stub: Stub, memory: Any, *, stream: bool) -> Any:
+    wire = Gemini()
+    script(stub, wire, stream=stream)
+    client = wire.client(stub.url, awaited=True)
+    asked = {"model": "m", "contents": QUESTION, "config": {"tools": memory.gemini_callables()}}
+    if stream:
+        chunks = [chunk async for chunk in await client.models.generate_content_stream(**asked)]
+        assert ANSWER in "".join(chunk.text or "" for chunk in chunks)
+    else:
+        assert (await client.models.generate_content(**asked)).text == ANSWER
+    found, refused = responses(stub)
+    assert "weekly reports short" in found["result"]["overallSummary"]
+    assert "asked" in refused["error"]
+    await client.aclose()
+    return [wire.opening(QUESTION), {"role": "model", "parts": [{"text": ANSWER}]}]
+
+
 @awaited("mcp")
 async def _mcp_awaited(stub: Stub, memory: Any, *, stream: bool) -> Any:  # its results are never streamed
     await _mcp(memory)
@@ -427,3 +447,253 @@ def test_a_key_that_is_not_accepted_is_raised_through_a_framework(server):
     (tool,) = memory.langchain_tools()
     with pytest.raises(PermissionDeniedError):
         tool.invoke({"type": "tool_call", "name": RETRIEVE, "args": {"sessionData": {}}, "id": "a"})
+
+
+class Service:
+    """A service of memory that remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Json] = []
+        self.http = httpx.Client(transport=httpx.MockTransport(self._answer))
+
+    def memory(self, **options: Any) -> Memory:
+        return Halo(KEY, project_key=PROJECT, http_client=self.http).for_user("user_123", **options)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.bodies.append(json.loads(request.content))
+        return httpx.Response(200, json=FOUND if "/functions/" in request.url.path else RECEIPT)
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+RUNS: dict[str, Callable[[Stub, Memory], Any]] = {
+    "langgraph": lambda stub, memory: langgraph_agent(stub, memory).invoke(
+        {"messages": [("user", QUESTION)]}
+    ),
+    "openai-agents": lambda stub, memory: sdk("agents").Runner.run_sync(agent(stub, memory), QUESTION),
+    "pydantic-ai": lambda stub, memory: pydantic_agent(stub, memory).run_sync(QUESTION),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("session", ["model", "app"])
+def test_a_framework_that_knows_the_conversation_asks_about_it(stub, service, run, session):
+    wire = OpenAIChat()
+    forged = {**ARGUMENTS, "runtime": {"state": {"messages": ["invented"]}}, "context": "invented"}
+    stub.replies += [wire.calls([Call("call_1", RETRIEVE, forged)]), wire.answer(ANSWER)]
+    run(stub, service.memory(session=session))
+    (asked,) = service.bodies
+    (message,) = asked["arguments"]["sessionData"]["messages"]
+    assert QUESTION in json.dumps(message)
+    assert "invented" not in json.dumps(asked)
+    assert '"runtime"' not in json.dumps(stub.bodies[0]["tools"])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("run", [RUNS["langgraph"], RUNS["pydantic-ai"]], ids=["langgraph", "pydantic-ai"])
+def test_the_calls_of_a_whole_run_are_counted(stub, service, run):
+    wire = OpenAIChat()
+    stub.replies += [wire.calls([Call(id_, RETRIEVE, ARGUMENTS)]) for id_ in ("call_1", "call_2")]
+    stub.replies.append(wire.answer(ANSWER))
+    run(stub, service.memory(max_calls_per_turn=1))
+    assert len(service.bodies) == 1
+    assert "already consulted" in json.dumps(wire.results(stub.bodies[2])[1])
+
+
+# -- what a model writes ---------------------------------------------------------------------------------------------
+
+CART = {"items": [{"name": "tea", "price": None}, 1.5], "notes": {"a": {"b": []}}}
+SAID = [{"role": "user", "content": "hi"}]
+WRITTEN = {
+    "sessionData": {"messages": SAID, "cart": CART, "projectKey": "other", "user": {"endUserKey": "victim"}},
+    "query": "tea",
+    "limit": 5.0,
+    "endUserKey": "victim",
+    "context": {"a": 1},
+    "config": {"a": 1},
+    "runtime": {"state": {"messages": ["forged"]}},
+}
+
+
+def _through_gemini(stub: Stub, memory: Memory) -> None:
+    sdk("google.genai")
+    wire = Gemini()
+    stub.replies += [wire.calls([Call("call_1", RETRIEVE, WRITTEN)]), wire.answer(ANSWER)]
+    client = wire.client(stub.url, awaited=False)
+    client.models.generate_content(model="m", contents="q", config={"tools": memory.gemini_callables()})
+    client.close()
+
+
+def _through_langchain(_: Stub, memory: Memory) -> None:
+    sdk("langchain_core")
+    (tool,) = memory.langchain_tools()
+    tool.invoke({"type": "tool_call", "name": RETRIEVE, "args": {**WRITTEN, "self": "me"}, "id": "a"})
+
+
+async def _through_mcp(memory: Memory) -> None:
+    async with sdk("mcp.client.client").Client(memory.mcp_server()) as session:
+        await session.call_tool(RETRIEVE, WRITTEN)
+
+
+THROUGH: dict[str, Callable[[Stub, Memory], Any]] = {
+    "anthropic": lambda _, memory: sdk("anthropic") and memory.anthropic_tools_runnable()[0].call(WRITTEN),
+    "gemini": _through_gemini,
+    "langchain": _through_langchain,
+    "llama-index": lambda _, memory: sdk("llama_index.core.tools.calling").call_tool(
+        memory.llama_index_tools()[0], WRITTEN
+    ),
+    "mcp": lambda _, memory: asyncio.run(_through_mcp(memory)),
+}
+
+
+@pytest.mark.parametrize("through", THROUGH.values(), ids=THROUGH)
+def test_what_a_model_writes_arrives_whole_and_names_nobody(stub, service, through):
+    through(stub, service.memory())
+    assert service.bodies == [
+        {
+            "projectKey": PROJECT,
+            "endUserKey": "user_123",
+            "arguments": {
+                "sessionData": {"messages": SAID, "cart": CART, "user": {}},
+                "query": "tea",
+                "limit": 5,
+            },
+        }
+    ]
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+
+
+def _marks_of_anthropic(stub: Stub, memory: Memory) -> list[bool]:
+    wire = Anthropic()
+    script(stub, wire)
+    client = wire.client(stub.url, awaited=False)
+    asked = [{"role": "user", "content": QUESTION}]
+    client.beta.messages.tool_runner(
+        model="m", max_tokens=99, messages=asked, tools=memory.anthropic_tools_runnable()
+    ).until_done()
+    client.close()
+    return [block.get("is_error", False) for block in stub.bodies[1]["messages"][-1]["content"]]
+
+
+def _marks_of_langgraph(stub: Stub, memory: Memory) -> list[bool]:
+    script(stub, OpenAIChat())
+    _, _, *results, _ = RUNS["langgraph"](stub, memory)["messages"]
+    return [result.status == "error" for result in results]
+
+
+def _marks_of_llama_index(_: Stub, memory: Memory) -> list[bool]:
+    calling = sdk("llama_index.core.tools.calling")
+    pairs = zip(memory.llama_index_tools(), CALLS, strict=True)
+    return [calling.call_tool(tool, call.arguments).is_error for tool, call in pairs]
+
+
+def _marks_of_pydantic_ai(stub: Stub, memory: Memory) -> list[bool]:
+    script(stub, OpenAIChat())
+    results = RUNS["pydantic-ai"](stub, memory).all_messages()[2].parts
+    return [part.outcome == "failed" for part in results]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "marks", [_marks_of_anthropic, _marks_of_langgraph, _marks_of_llama_index, _marks_of_pydantic_ai]
+)
+def test_a_call_that_fails_is_marked_in_the_framework_s_own_way(stub, service, marks):
+    assert marks(stub, service.memory(tools=BOTH)) == [False, True]
+
+
+def test_a_llama_index_tool_of_an_awaited_memory_does_not_wait():
+    sdk("llama_index.core")
+    (tool,) = AsyncHalo(KEY, project_key=PROJECT).for_user("user_123").llama_index_tools()
+    with pytest.raises(HaloConfigError, match="acall"):
+        tool.call(query="tea")
+
+
+def test_the_schema_of_a_llama_index_tool_is_the_declaration_and_takes_anything(service):
+    sdk("llama_index.core")
+    memory = service.memory()
+    (tool,) = memory.llama_index_tools()
+    assert tool.metadata.fn_schema.model_json_schema() == memory.tools("json-schema")[0]["parameters"]
+    assert tool.metadata.fn_schema(**WRITTEN).model_dump() == WRITTEN
+
+
+# -- histories -------------------------------------------------------------------------------------------------------
+
+RECALLED = "recalled words"
+INVENTED = {"sessionData": {"text": "invented"}}
+
+
+def _langchain_history() -> list[Any]:
+    messages = sdk("langchain_core.messages")
+    call = {"name": RETRIEVE, "args": INVENTED, "id": "a"}
+    responses = {"type": "function_call", "call_id": "a", "name": RETRIEVE, "arguments": json.dumps(INVENTED)}
+    chunk = {"name": RETRIEVE, "args": json.dumps(INVENTED), "id": "a", "index": 0}
+    result = messages.ToolMessage(RECALLED, tool_call_id="a")
+    return [
+        messages.HumanMessage(QUESTION),
+        messages.AIMessage([{"type": "text", "text": "Let me see."}, responses], tool_calls=[call]),
+        result,
+        messages.AIMessage(
+            content_blocks=[{"type": "text", "text": "Once more."}, {"type": "tool_call", **call}]
+        ),
+        result,
+        messages.AIMessageChunk("And again.", tool_call_chunks=[chunk]),
+        result,
+        messages.AIMessage(ANSWER),
+    ]
+
+
+def _llama_index_history() -> list[Any]:
+    types = sdk("llama_index.core.base.llms.types")
+    call = {"id": "a", "type": "function", "function": {"name": RETRIEVE, "arguments": json.dumps(INVENTED)}}
+    return [
+        types.ChatMessage(role="user", content=QUESTION),
+        types.ChatMessage(role="assistant", content="Let me see.", additional_kwargs={"tool_calls": [call]}),
+        types.ChatMessage(role="tool", content=RECALLED, additional_kwargs={"tool_call_id": "a"}),
+        types.ChatMessage(role="assistant", content=ANSWER),
+    ]
+
+
+def _pydantic_ai_history() -> list[Any]:
+    messages = sdk("pydantic_ai.messages")
+    call = messages.ToolCallPart(RETRIEVE, INVENTED, tool_call_id="a")
+    return [
+        messages.ModelRequest(
+            parts=[messages.SystemPromptPart("Be kind."), messages.UserPromptPart(QUESTION)]
+        ),
+        messages.ModelResponse(
+            parts=[messages.ThinkingPart("hidden"), messages.TextPart("Let me see."), call]
+        ),
+        messages.ModelRequest(parts=[messages.ToolReturnPart(RETRIEVE, RECALLED, tool_call_id="a")]),
+        messages.ModelResponse(parts=[messages.TextPart(ANSWER)]),
+    ]
+
+
+WRITTEN_DOWN: dict[str, Callable[[], Any]] = {
+    "langchain": _langchain_history,
+    "langchain dumped": lambda: sdk("langchain_core.messages").messages_to_dict(_langchain_history()),
+    "llama-index": _llama_index_history,
+    "llama-index dumped": lambda: [message.model_dump(mode="json") for message in _llama_index_history()],
+    "pydantic-ai": _pydantic_ai_history,
+    "pydantic-ai dumped": lambda: json.loads(
+        sdk("pydantic_ai.messages").ModelMessagesTypeAdapter.dump_json(_pydantic_ai_history())
+    ),
+}
+
+
+@pytest.mark.parametrize("history", WRITTEN_DOWN.values(), ids=WRITTEN_DOWN)
+def test_a_framework_s_own_messages_are_captured_without_our_part_in_them(service, history):
+    service.memory().capture(history())
+    (body,) = service.bodies
+    said = json.dumps(body["sessionData"])
+    assert QUESTION in said
+    assert "Let me see." in said
+    assert ANSWER not in said
+    assert ANSWER in json.dumps(body["response"])
+    for ours in (RETRIEVE, RECALLED, "invented", "hidden"):
+        assert ours not in json.dumps(body)

@@ -64,6 +64,13 @@ def test_the_answer_that_ends_a_conversation_is_its_response(service, memory):
             {"messages": [USER], "history": [1]},
             {"role": "assistant", "content": "Hi"},
         ),
+        (
+            [("user", "What?"), ("ai", "That.")],
+            None,
+            {"messages": [{"role": "user", "content": "What?"}]},
+            {"role": "assistant", "content": "That."},
+        ),
+        ([USER], {"message": ANSWER, "raw": None}, {"messages": [USER]}, ANSWER),
         ({"plan": "pro"}, "Hi", {"plan": "pro"}, {"role": "assistant", "content": "Hi"}),
         (USER, ANSWER, {"messages": [USER]}, ANSWER),
         ([USER, ANSWER, USER], None, {"messages": [USER, ANSWER, USER]}, None),
@@ -220,6 +227,10 @@ IMAGE = {"type": "image", "omitted": True, "bytes": 3}
         ({"inline_data": {"mime_type": "image/png", "data": CONTENT}}, "file"),
         ({"type": "input_audio", "input_audio": {"format": "wav", "data": B64}}, "audio"),
         ({"type": "file", "file": {"file_data": "data:application/pdf;base64," + B64}}, "file"),
+        ({"type": "image", "base64": B64, "mime_type": "image/png"}, "image"),
+        ({"block_type": "image", "image": B64, "image_mimetype": "image/png"}, "image"),
+        ({"block_type": "audio", "audio": B64, "format": "wav"}, "audio"),
+        ({"block_type": "document", "data": B64, "document_mimetype": "application/pdf"}, "file"),
     ],
 )
 def test_fc50_binary_content_becomes_a_placeholder(service, memory, block, kind):

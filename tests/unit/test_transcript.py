@@ -115,6 +115,8 @@ anything = st.recursive(
             "hello",
         ),
         ({"role": "user", "type": "thought", "content": "hello"}, "user", "hello"),
+        ({"type": "AIMessageChunk", "content": "hello"}, "assistant", "hello"),
+        ({"role": "chatbot", "blocks": [{"block_type": "text", "text": "hello"}]}, "assistant", "hello"),
         ({"type": "ai", "data": {"content": "hello", "type": "ai"}}, "assistant", "hello"),
         ({"role": "assistant", "blocks": [{"block_type": "text", "text": "hello"}]}, "assistant", "hello"),
         (
