@@ -18,7 +18,7 @@ from halo_sdk.dialects.base import (
     ModelReply,
     declaration,
     from_user,
-    made_id,
+    id_of,
     mapping,
     mappings,
     tool_call,
@@ -31,9 +31,6 @@ _GOOD_STOPS = ("end_turn", "stop_sequence", "tool_use")
 _GROWING = frozenset({"text", "thinking"})
 _SET = frozenset({"signature", "content", "encrypted_content"})
 """Fields of a delta that come whole: a signature, and what a service made of a conversation that grew too long."""
-
-_SDK_FIELDS = frozenset({"parsed_output"})
-"""Fields the SDK adds to what it received, and the service refuses."""
 
 
 class Anthropic(Dialect):
@@ -73,7 +70,7 @@ class Anthropic(Dialect):
         """Read the blocks; a stop reason is believed when it says the output was cut or refused."""
         fields = mapping(reply)
         blocks = [
-            {**block, "id": _known_id(block) or made_id(fields, index)}
+            {**block, "id": id_of(block.get("id"), fields, index)}
             if mapping(block).get("type") == "tool_use"
             else block
             for index, block in enumerate(_blocks(fields.get("content")))
@@ -118,12 +115,6 @@ def _is_responses(fields: Mapping[str, Any]) -> bool:
     return any(block.get("type") in ("output_text", "refusal") for block in mappings(fields.get("content")))
 
 
-def _known_id(block: Mapping[str, Any]) -> str:
-    """Return a call's id; some services count, and a result can only repeat text."""
-    id_ = block.get("id")
-    return str(id_) if isinstance(id_, str | int) else ""
-
-
 def _blocks(content: object) -> list[Any]:
     if isinstance(content, str) and content:
         return [{"type": "text", "text": content}]
@@ -131,12 +122,10 @@ def _blocks(content: object) -> list[Any]:
 
 
 def _echo(block: Any) -> Any:
-    """Return a block as the service accepts it back: it refuses an input that is no object, and what it never sent."""
-    if not isinstance(block, dict):
-        return block
-    fields = {key: value for key, value in block.items() if key not in _SDK_FIELDS}
+    """Return a block as the service accepts it back: it refuses an input that is no object."""
+    fields = mapping(block)
     cannot_return = fields.get("type") == "tool_use" and not isinstance(fields.get("input"), dict)
-    return {**fields, "input": {}} if cannot_return else fields
+    return {**fields, "input": {}} if cannot_return else block
 
 
 def _problem(stop: object) -> str | None:

@@ -264,8 +264,13 @@ def tool_call(name: object, raw: object, call_id: object, index: int, kind: str 
     )
 
 
-def made_id(reply: Mapping[str, Any], index: int) -> str:
-    """Return an id for a call that came without: the same for the echo and the result, and not empty."""
+def id_of(given: object, reply: Mapping[str, Any], index: int) -> str:
+    """Return a call's id, or one made up for a call that came without: the same for the turn and the result, never empty.
+
+    A service that counts gets its number back as text, which is all a result can repeat.
+    """
+    if isinstance(given, str | int) and given != "":
+        return str(given)
     return "call_" + hashlib.sha256(f"{index}:{dumps(reply)}".encode()).hexdigest()[:24]
 
 

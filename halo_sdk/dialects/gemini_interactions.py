@@ -16,7 +16,7 @@ from halo_sdk.dialects.base import (
     Dialect,
     ModelReply,
     declaration,
-    made_id,
+    id_of,
     mapping,
     mappings,
     tool_call,
@@ -51,7 +51,7 @@ class GeminiInteractions(Dialect):
         """Read the steps; the status is believed when it says that the output was cut or failed."""
         fields = mapping(reply)
         steps = [
-            {**step, "id": _id(step, fields, index)} if step.get("type") == _CALL else step
+            {**step, "id": id_of(step.get("id"), fields, index)} if step.get("type") == _CALL else step
             for index, step in enumerate(mappings(fields.get("steps")))
             if step.get("type") != "user_input"
         ]
@@ -95,11 +95,6 @@ def _problem(status: str) -> str | None:
     if status in _GOOD_STATUSES:
         return None
     return "truncated" if status == "incomplete" else status
-
-
-def _id(step: Mapping[str, Any], reply: Mapping[str, Any], index: int) -> str:
-    given = step.get("id")
-    return given if isinstance(given, str) and given else made_id(reply, index)
 
 
 def _echo(step: Mapping[str, Any]) -> dict[str, Any]:

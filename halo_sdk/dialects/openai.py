@@ -18,7 +18,7 @@ from halo_sdk.dialects.base import (
     declaration,
     either,
     from_user,
-    made_id,
+    id_of,
     mapping,
     mappings,
     tool_call,
@@ -107,9 +107,7 @@ def _read_message(
     message: Mapping[str, Any], reply: Mapping[str, Any], problem: str | None = None, ignored_calls: int = 0
 ) -> ModelReply:
     raw_calls = [
-        call
-        if call is message.get("function_call")
-        else {**call, "id": _known_id(call) or made_id(reply, index)}
+        call if call is message.get("function_call") else {**call, "id": id_of(call.get("id"), reply, index)}
         for index, call in enumerate(_calls(message))
     ]
     turn = {"role": "assistant", **message}
@@ -117,12 +115,6 @@ def _read_message(
         turn["tool_calls"] = raw_calls
     calls = tuple(_read_call(call, index) for index, call in enumerate(raw_calls))
     return ModelReply(calls, (turn,) if message else (), problem, ignored_calls)
-
-
-def _known_id(call: Mapping[str, Any]) -> str:
-    """Return a call's id; some services count, and a result can only repeat text."""
-    id_ = call.get("id")
-    return str(id_) if isinstance(id_, str | int) else ""
 
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from halo_sdk.dialects.base import (
     ModelReply,
     declaration,
     from_user,
-    made_id,
+    id_of,
     mapping,
     mappings,
     tool_call,
@@ -55,7 +55,7 @@ class OpenAIResponses(Dialect):
         """Read the items; the status is believed when it says that the output was cut or failed."""
         fields = mapping(reply)
         items = [
-            {**item, "call_id": _call_id(item, fields, index)} if _kind(item) in _CALLS else item
+            {**item, "call_id": id_of(item.get("call_id"), fields, index)} if _kind(item) in _CALLS else item
             for index, item in enumerate(mappings(fields.get("output")))
         ]
         calls = [item for item in items if _kind(item) in _CALLS]
@@ -99,11 +99,6 @@ def _read_call(item: Mapping[str, Any], index: int) -> Any:
     kind = _kind(item)
     spelled = "function" if kind == "function_call" else kind
     return tool_call(item.get("name"), item.get(_CALLS[kind]), item["call_id"], index, spelled)
-
-
-def _call_id(item: Mapping[str, Any], reply: Mapping[str, Any], index: int) -> str:
-    given = item.get("call_id")
-    return given if isinstance(given, str) and given else made_id(reply, index)
 
 
 def _problem(fields: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> str | None:

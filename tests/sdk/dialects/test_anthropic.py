@@ -173,15 +173,6 @@ def test_fc06_arguments_the_sdk_guessed_from_an_unfinished_call_are_not_carried_
     assert not service["function"].called
 
 
-def test_what_the_sdk_adds_to_a_block_does_not_go_back(memory):
-    types = pytest.importorskip("anthropic.types.parsed_message")
-    block = types.ParsedTextBlock.construct(type="text", text='{"a":1}', parsed_output={"a": 1})
-    reply = types.ParsedMessage.construct(**{**message(stop="end_turn"), "content": [block]})
-    assert memory.handle(reply).turn == [
-        {"role": "assistant", "content": [{"type": "text", "text": '{"a":1}'}]}
-    ]
-
-
 # -- streams ---------------------------------------------------------------------------------------------------------
 
 ARGUMENTS = st.fixed_dictionaries({"query": st.text()}, optional={"limit": st.integers(1, 50)})

@@ -243,7 +243,7 @@ def test_a_failed_reply_without_steps_is_known_by_what_it_says_it_is(memory):
     assert (results.turn, results.problem) == ([], "failed")
 
 
-@pytest.mark.parametrize("missing", [{"id": None}, {"id": ""}, {"id": 7}, {}])
+@pytest.mark.parametrize("missing", [{"id": None}, {"id": ""}, {}])
 def test_fc18_ids_missing_or_of_another_kind_are_made_up_the_same_in_the_turn_and_the_result(
     service, memory, missing
 ):

@@ -213,7 +213,7 @@ def test_fc06_a_call_that_says_itself_that_it_was_cut_is_not_carried_out(service
     assert not service["function"].called
 
 
-@pytest.mark.parametrize("missing", [{"call_id": None}, {"call_id": ""}, {"call_id": 7}, {}])
+@pytest.mark.parametrize("missing", [{"call_id": None}, {"call_id": ""}, {}])
 def test_fc18_ids_missing_or_of_another_kind_are_made_up_the_same_in_the_turn_and_the_result(
     service, memory, missing
 ):
