@@ -16,9 +16,11 @@ from fastapi.routing import APIRoute
 
 import halo_server
 from examples.scripted_model import ScriptedModel
+from halo_sdk import Halo
 from halo_server.api import ROUTERS
 from halo_server.config import Settings
 from halo_server.errors import HaloError
+from tests.compat.wires import sdk
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -135,6 +137,54 @@ def test_the_loop_runs_as_printed(
         exec(compile(loop, "README.md", "exec"), scope)  # noqa: S102 (our own README)
         scope["client"].close()
     assert "weekly reports short" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[dict[str, str]]:
+    """Run the small model of the examples; yield the variables it says to set."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "examples.scripted_model"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        lines = [run.stdout.readline() for _ in range(3)]
+        yield dict(pair.split("=", 1) for line in lines for pair in line.split())
+        run.terminate()
+
+
+@pytest.mark.process
+@pytest.mark.providers
+@pytest.mark.parametrize(
+    ("mark", "package", "client"),
+    [
+        ("# 1.", "openai", "OpenAI"),
+        ("# 2.", "openai", "OpenAI"),
+        ("# 3.", "google.genai", "Client"),
+        ("# 3b.", "google.genai", "Client"),
+        ("# 4.", "anthropic", "Anthropic"),
+    ],
+)
+def test_a_program_finds_what_was_said_without_a_providers_key(
+    scripted: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mark: str,
+    package: str,
+    client: str,
+) -> None:
+    [program] = [body for kind, body in FENCES if kind == "python" and mark in body]
+    for name, value in scripted.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings(embedder="hashing")
+    with (
+        halo_server.embedded(tmp_path, project="customer-product", settings=settings) as server,
+        getattr(sdk(package), client)() as provider,
+    ):
+        memory = Halo(http_client=server).for_user("user_123")
+        memory.capture("Keep my weekly reports short and send them in the morning.", "I will.")
+        question = "What format do I prefer for weekly reports?"
+        scope: dict[str, Any] = {"memory": memory, "client": provider, "question": question, "mine": []}
+        exec(compile(program, "README.md", "exec"), scope)  # noqa: S102 (our own README)
+    assert "weekly reports short" in scope["reply"].model_dump_json()
 
 
 def test_the_first_commands_are_in_the_makefile() -> None:

@@ -1,8 +1,8 @@
-"""The examples rest on this model: it must speak both wires to the official clients, and know nothing itself."""
+"""The examples rest on this model: it must speak every wire to the official clients, and know nothing itself."""
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,18 @@ from google import genai
 from google.genai.types import HttpOptions, HttpRetryOptions
 from openai import AsyncOpenAI, NotFoundError, OpenAI
 
-from examples.scripted_model import Reply, ScriptedModel, Turn, asks, content_words, decide, language
+from examples.scripted_model import (
+    KEPT_INTERACTIONS,
+    Interactions,
+    Reply,
+    ScriptedModel,
+    Turn,
+    asks,
+    content_words,
+    decide,
+    language,
+)
+from tests.compat import wires
 
 NAME = "halo_retrieve_end_user_memory"
 SCHEMA: dict[str, Any] = {
@@ -36,6 +47,37 @@ def entry(*told: str, at: str = "2026-03-02T08:00:00Z") -> dict[str, Any]:
 
 FENCE = entry("The fence will be dark green.")
 SHED = entry("The shed gets a tin roof.")
+FOUND = {"rawEntries": [SHED, FENCE]}
+
+WHOLE: list[wires.Wire] = [wires.Anthropic(), wires.Interactions(), wires.Responses()]
+whole = pytest.mark.parametrize("wire", WHOLE, ids=[wire.dialect for wire in WHOLE])
+TOOLS: dict[str, Any] = {
+    "anthropic": [{"name": NAME, "input_schema": SCHEMA}],
+    "gemini-interactions": [{"type": "function", "name": NAME, "parameters": SCHEMA}],
+    "openai-responses": [{"type": "function", "name": NAME, "parameters": SCHEMA, "strict": False}],
+}
+CALLED: dict[str, Callable[[Any], tuple[str, str, Any]]] = {
+    "anthropic": lambda block: (block.id, block.name, block.input),
+    "gemini-interactions": lambda step: (step.id, step.name, step.arguments),
+    "openai-responses": lambda item: (item.call_id, item.name, json.loads(item.arguments)),
+}
+RETURNED: dict[str, Callable[[str], Any]] = {
+    "anthropic": lambda call: {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": call, "content": json.dumps(FOUND)}],
+    },
+    "gemini-interactions": lambda call: {"type": "function_result", "call_id": call, "result": FOUND},
+    "openai-responses": lambda call: {
+        "type": "function_call_output",
+        "call_id": call,
+        "output": json.dumps(FOUND),
+    },
+}
+NO_CALLS: dict[str, Any] = {
+    "anthropic": {"tool_choice": {"type": "none"}},
+    "gemini-interactions": {"generation_config": {"tool_choice": "none"}},
+    "openai-responses": {"tool_choice": "none"},
+}
 
 
 @pytest.fixture
@@ -198,6 +240,86 @@ def test_the_async_gemini_client_is_answered_alike(model: ScriptedModel) -> None
     assert calls[0].name == NAME
 
 
+def moves(wire: wires.Wire, reply: Any) -> list[Any]:
+    """Return what the model said: blocks, steps or items."""
+    return list(reply.content if wire.dialect == "anthropic" else wire.turn(reply))
+
+
+@pytest.mark.providers
+@whole
+def test_every_question_of_a_conversation_is_looked_up_and_answered(
+    model: ScriptedModel, wire: wires.Wire
+) -> None:
+    client = wire.client(model.base_url, awaited=False)
+    history: list[Any] = []
+    ids = set()
+    for question in (QUESTION, "Which roof does the shed get?"):
+        history.append(wire.opening(question))
+        called = wire.ask(client, history, TOOLS[wire.dialect], stream=False)
+        [move] = moves(wire, called)
+        call, name, arguments = CALLED[wire.dialect](move)
+        history += [*wire.turn(called), RETURNED[wire.dialect](call)]
+        answered = wire.ask(client, history, TOOLS[wire.dialect], stream=False)
+        history += wire.turn(answered)
+        ids.add(call)
+        assert (name, arguments["query"], arguments["limit"]) == (NAME, content_words(question), 5)
+    wire.close(client)
+    assert len(ids) == 2
+    assert "tin roof" in answered.model_dump_json()
+    assert "dark green" not in answered.model_dump_json()
+
+
+@pytest.mark.providers
+@whole
+def test_on_every_wire_a_statement_or_a_model_told_not_to_call_leads_to_no_call(
+    model: ScriptedModel, wire: wires.Wire
+) -> None:
+    client = wire.client(model.base_url, awaited=False)
+    told = wire.ask(client, [wire.opening("I like tea.")], TOOLS[wire.dialect], stream=False)
+    asked: dict[str, Any] = {"model": "m", "tools": TOOLS[wire.dialect], **NO_CALLS[wire.dialect]}
+    history: Any = [wire.opening(QUESTION)]
+    quiet = {
+        "anthropic": lambda: client.messages.create(max_tokens=9, messages=history, **asked),
+        "gemini-interactions": lambda: client.interactions.create(input=history, **asked),
+        "openai-responses": lambda: client.responses.create(input=history, **asked),
+    }[wire.dialect]()
+    wire.close(client)
+    assert "Noted." in told.model_dump_json()
+    assert "no memory was offered to me" in quiet.model_dump_json()
+
+
+@pytest.mark.providers
+@whole
+def test_what_is_not_spoken_is_an_error_the_client_understands(
+    model: ScriptedModel, wire: wires.Wire
+) -> None:
+    client = wire.client(model.base_url, awaited=False)
+    with pytest.raises(Exception, match="one piece only") as caught:
+        wire.ask(client, [wire.opening(QUESTION)], TOOLS[wire.dialect], stream=True)
+    wire.close(client)
+    assert getattr(caught.value, "status_code", None) == 400
+
+
+def test_an_interaction_goes_on_where_the_one_it_names_ended() -> None:
+    service = Interactions()
+    asked: dict[str, Any] = {"tools": TOOLS["gemini-interactions"]}
+    first = service.answer({**asked, "input": QUESTION})
+    result = RETURNED["gemini-interactions"](first["steps"][0]["id"])
+    second = service.answer({**asked, "input": [result], "previous_interaction_id": first["id"]})
+    assert (first["status"], second["status"]) == ("requires_action", "completed")
+    assert "dark green" in json.dumps(second["steps"])
+
+
+@pytest.mark.parametrize(("store", "later"), [(False, 0), (True, KEPT_INTERACTIONS)])
+def test_an_interaction_that_is_not_kept_cannot_go_on(store: bool, later: int) -> None:
+    service = Interactions()
+    first = service.answer({"input": "I like tea.", "store": store})
+    for _ in range(later):
+        service.answer({"input": "I like coffee."})
+    with pytest.raises(KeyError):
+        service.answer({"input": "And milk.", "previous_interaction_id": first["id"]})
+
+
 @pytest.mark.providers
 def test_a_model_told_not_to_call_does_not_call(openai: OpenAI, model: ScriptedModel) -> None:
     asked: Any = [{"role": "user", "content": QUESTION}]
@@ -217,12 +339,26 @@ def test_an_unknown_route_is_an_error_the_client_understands(openai: OpenAI) -> 
         openai.embeddings.create(model="m", input="x", encoding_format="float")
 
 
-@pytest.mark.parametrize("sent", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": ["x"]}', b"{}"])
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/interactions"]
+)
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"messages": 3, "input": 3}',
+        b'{"messages": ["x"], "input": ["x"]}',
+        b'{"input": "I like tea.", "previous_interaction_id": "int_unknown", "tools": [{}]}',
+        b"{}",
+    ],
+)
 def test_a_malformed_request_is_a_400_and_the_connection_stays_usable(
-    model: ScriptedModel, sent: bytes
+    model: ScriptedModel, path: str, sent: bytes
 ) -> None:
     with httpx.Client(base_url=model.base_url, trust_env=False) as client:
-        assert client.post("/v1/chat/completions", content=sent).status_code == 400
+        assert client.post(path, content=sent).status_code == 400
         good = {"messages": [{"role": "user", "content": "I like tea."}]}
         assert client.post("/v1/chat/completions", json=good).status_code == 200
 

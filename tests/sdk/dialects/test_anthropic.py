@@ -173,6 +173,11 @@ def test_fc06_arguments_the_sdk_guessed_from_an_unfinished_call_are_not_carried_
     assert not service["function"].called
 
 
+def test_a_message_that_is_only_text_is_echoed_as_a_block(memory):
+    reply = {**message(stop="end_turn"), "content": "Tea."}
+    assert memory.handle(reply).turn == [{"role": "assistant", "content": [{"type": "text", "text": "Tea."}]}]
+
+
 # -- streams ---------------------------------------------------------------------------------------------------------
 
 ARGUMENTS = st.fixed_dictionaries({"query": st.text()}, optional={"limit": st.integers(1, 50)})

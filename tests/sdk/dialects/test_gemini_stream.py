@@ -62,6 +62,11 @@ def test_fc31_the_last_finish_reason_of_a_stream_counts(service, memory, finish,
     assert service["function"].called is carried_out
 
 
+def test_fc31_a_stream_of_nothing_but_a_finish_reason_says_what_is_wrong(memory):
+    results = memory.handle(fed(memory, {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}))
+    assert (results.problem, results.turn, bool(results)) == ("malformed_function_call", [], False)
+
+
 def test_a_stream_without_content_keeps_the_reason_why_it_was_blocked(memory):
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}}
     assert fed(memory, blocked, {"usageMetadata": {"totalTokenCount": 1}}).reply == {

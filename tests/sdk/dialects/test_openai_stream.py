@@ -135,6 +135,13 @@ def test_fc06_a_stream_that_ended_at_the_token_limit_is_cut_whatever_its_argumen
     assert not service["function"].called
 
 
+def test_a_free_text_call_of_a_stream_without_a_finish_reason_is_the_application_s_to_judge(memory):
+    text = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+    results = memory.handle(fed(memory, of(text)))
+    assert results.problem is None
+    assert [(call.kind, call.arguments) for call in results.pending] == [("custom", "ls")]
+
+
 def test_arguments_that_stream_as_an_object_are_read(service, memory):
     assert memory.handle(fed(memory, of(piece(0, {"query": "tea"}, RETRIEVE, "a")), END)).outcomes[0].ok
     assert sent(service["function"])["arguments"]["query"] == "tea"
