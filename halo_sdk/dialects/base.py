@@ -264,6 +264,11 @@ def tool_call(name: object, raw: object, call_id: object, index: int, kind: str 
     )
 
 
+def without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return fields but these: an SDK's parsed copies of what it received are refused when they are sent back."""
+    return {key: value for key, value in fields.items() if key not in names}
+
+
 def id_of(given: object, reply: Mapping[str, Any], index: int) -> str:
     """Return a call's id, or one made up for a call that came without: the same for the turn and the result, never empty.
 

@@ -22,6 +22,7 @@ from halo_sdk.dialects.base import (
     mapping,
     mappings,
     tool_call,
+    without,
 )
 from halo_sdk.types import Declaration, Outcome, ToolCall
 
@@ -110,11 +111,18 @@ def _read_message(
         call if call is message.get("function_call") else {**call, "id": id_of(call.get("id"), reply, index)}
         for index, call in enumerate(_calls(message))
     ]
-    turn = {"role": "assistant", **message}
+    turn = {"role": "assistant", **without(message, "parsed")}
     if mappings(message.get("tool_calls")):
-        turn["tool_calls"] = raw_calls
+        turn["tool_calls"] = [_echo(call) for call in raw_calls]
     calls = tuple(_read_call(call, index) for index, call in enumerate(raw_calls))
     return ModelReply(calls, (turn,) if message else (), problem, ignored_calls)
+
+
+def _echo(call: Mapping[str, Any]) -> dict[str, Any]:
+    echo = without(call, "index")
+    if isinstance(echo.get("function"), dict):
+        echo["function"] = without(echo["function"], "parsed_arguments")
+    return echo
 
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -125,7 +133,8 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _read_call(call: Mapping[str, Any], index: int) -> ToolCall:
     spelled = mapping(call.get("function") or call.get("custom")) or call
-    return tool_call(_name(call), either(spelled, "arguments", "input"), call.get("id"), index)
+    kind = "custom" if isinstance(call.get("custom"), dict) else "function"
+    return tool_call(_name(call), either(spelled, "arguments", "input"), call.get("id"), index, kind)
 
 
 def _name(call: Mapping[str, Any]) -> object:
@@ -255,9 +264,9 @@ class _Growing:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are complete; a part of an object's text never is one itself."""
+        """Whether the arguments are complete: a part of an object's text never is one itself, and of free text nobody can tell."""
         if self._kind == "custom":
-            return True
+            return False
         try:
             return isinstance(loads(self.text), dict)
         except ValueError:

@@ -22,6 +22,7 @@ from halo_sdk.dialects.base import (
     mapping,
     mappings,
     tool_call,
+    without,
 )
 from halo_sdk.types import Declaration, Outcome
 
@@ -61,7 +62,7 @@ class OpenAIResponses(Dialect):
         calls = [item for item in items if _kind(item) in _CALLS]
         return ModelReply(
             calls=tuple(_read_call(item, index) for index, item in enumerate(calls)),
-            turn=tuple(items),
+            turn=tuple(_echo(item) for item in items),
             problem=_problem(fields, calls),
         )
 
@@ -99,6 +100,15 @@ def _read_call(item: Mapping[str, Any], index: int) -> Any:
     kind = _kind(item)
     spelled = "function" if kind == "function_call" else kind
     return tool_call(item.get("name"), item.get(_CALLS[kind]), item["call_id"], index, spelled)
+
+
+def _echo(item: Mapping[str, Any]) -> dict[str, Any]:
+    echo = without(item, "parsed_arguments")
+    if isinstance(echo.get("content"), list):
+        echo["content"] = [
+            without(part, "parsed") if isinstance(part, dict) else part for part in echo["content"]
+        ]
+    return echo
 
 
 def _problem(fields: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> str | None:

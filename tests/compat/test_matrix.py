@@ -226,6 +226,7 @@ def _responses_streamed(client: Any, history: list[Any], tools: list[Any]) -> An
         (Responses(), _responses_parsed, False),
         (Responses(), _responses_streamed, True),
     ],
+    ids=["chat-parse", "chat-stream", "responses-parse", "responses-stream"],
 )
 def test_the_helpers_of_openai_that_parse_take_strict_declarations_and_their_replies_go_on(
     stub, server, wire, ask, stream

@@ -222,6 +222,38 @@ def test_what_is_no_object_is_read_as_it_came_and_echoed_as_one(
     assert results.outcomes[0].ok is (value in ('{"query":"tea"}', None))
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        responses_reply(
+            {**function_call(), "parsed_arguments": {"query": "SDK"}},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "hi", "parsed": "SDK"}],
+            },
+        ),
+        openai_reply(
+            parsed="SDK",
+            tool_calls=[
+                {
+                    "index": 0,
+                    "id": "a",
+                    "type": "function",
+                    "function": {"name": RETRIEVE, "arguments": "{}", "parsed_arguments": "SDK"},
+                }
+            ],
+        ),
+    ],
+    ids=["openai-responses", "openai"],
+)
+def test_what_an_sdk_parsed_for_the_application_is_not_sent_back(service, memory, reply):
+    results = memory.handle(reply)
+    assert results.outcomes[0].ok
+    assert "SDK" not in json.dumps(results.turn)
+    assert "index" not in json.dumps(results.turn)
+
+
 # -- problems --------------------------------------------------------------------------------------------------------
 
 

@@ -281,3 +281,36 @@ def test_fc50_fc56_a_history_of_sdk_objects_is_captured_without_memory_thoughts_
     assert [block["tool_use_id"] for block in answered["content"]] == ["b"]
     for secret in (PICTURE, "c2VjcmV0", RETRIEVE, FOUND["overallSummary"]):
         assert secret not in json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("events", "ids", "carried_out"),
+    [
+        pytest.param(
+            [begun(0, tool_use("a")), stopped(0), begun(0, tool_use("b")), stopped(0)],
+            ["a", "b"],
+            True,
+            id="an index used again",
+        ),
+        pytest.param(
+            [begun(0, tool_use("a")), begun(0, tool_use("b")), stopped(0)],
+            ["a", "b"],
+            False,
+            id="used again before its block ended",
+        ),
+        pytest.param(
+            [
+                begun(0, tool_use("a")),
+                stopped(0),
+                delta(0, type="input_json_delta", partial_json='{"query":"tea"}'),
+            ],
+            ["a"],
+            False,
+            id="arguments after the end",
+        ),
+    ],
+)
+def test_fc35_no_block_is_lost_and_none_is_carried_out_by_half(service, memory, events, ids, carried_out):
+    results = memory.handle(fed(memory, START, *events, *ended()))
+    assert [call.id for call in results.calls] == ids
+    assert service["function"].called is carried_out

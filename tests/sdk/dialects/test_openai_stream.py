@@ -135,10 +135,11 @@ def test_fc06_a_stream_that_ended_at_the_token_limit_is_cut_whatever_its_argumen
     assert not service["function"].called
 
 
-def test_a_free_text_call_of_a_stream_without_a_finish_reason_is_the_application_s_to_judge(memory):
+@pytest.mark.parametrize(("end", "problem"), [([END], None), ([], "truncated")])
+def test_fc06_a_free_text_call_is_whole_only_where_the_stream_says_that_it_ended(memory, end, problem):
     text = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
-    results = memory.handle(fed(memory, of(text)))
-    assert results.problem is None
+    results = memory.handle(fed(memory, of(text), *end))
+    assert results.problem == problem
     assert [(call.kind, call.arguments) for call in results.pending] == [("custom", "ls")]
 
 
