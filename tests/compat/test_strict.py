@@ -1,15 +1,13 @@
 """A second opinion on our declarations: the helpers with which SDKs close a schema before they send it."""
 
 from copy import deepcopy
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from halo_sdk.dialects import DIALECTS
 from halo_sdk.functions import FUNCTIONS
-from tests.parts import require
+from tests.compat.wires import sdk
 
 STRICT = [
     pytest.param(function.declaration("app", strict=True).parameters, id=key)
@@ -17,34 +15,25 @@ STRICT = [
 ]
 
 
-def _module(name: str) -> ModuleType:
-    try:
-        module = import_module(name)
-    except ModuleNotFoundError:
-        module = None
-    require(name, module, "pip install 'halo-memory[compat]'")
-    return module
-
-
 @pytest.mark.parametrize("schema", STRICT)
 def test_the_helper_of_openai_changes_nothing(schema: dict[str, Any]) -> None:
-    helper = _module("openai.lib._pydantic")
+    helper = sdk("openai.lib._pydantic")
     assert helper._ensure_strict_json_schema(deepcopy(schema), path=(), root=schema) == schema
 
 
 @pytest.mark.parametrize("schema", STRICT)
 def test_the_helper_of_openai_agents_changes_nothing(schema: dict[str, Any]) -> None:
-    helper = _module("agents.strict_schema")
+    helper = sdk("agents.strict_schema")
     assert helper.ensure_strict_json_schema(deepcopy(schema)) == schema
 
 
 @pytest.mark.parametrize("schema", STRICT)
 def test_the_helper_of_anthropic_changes_nothing(schema: dict[str, Any]) -> None:
-    assert _module("anthropic").transform_schema(deepcopy(schema)) == schema
+    assert sdk("anthropic").transform_schema(deepcopy(schema)) == schema
 
 
 def test_openai_agents_would_rather_fail_than_close_an_open_session() -> None:
-    helper, errors = _module("agents.strict_schema"), _module("agents.exceptions")
+    helper, errors = sdk("agents.strict_schema"), sdk("agents.exceptions")
     with pytest.raises(errors.UserError, match="additionalProperties"):
         helper.ensure_strict_json_schema(FUNCTIONS["retrieve"].parameters("model"))
 
@@ -55,7 +44,7 @@ def test_openai_agents_would_rather_fail_than_close_an_open_session() -> None:
 def test_gemini_takes_our_schemas_in_either_field(
     function: Any, field: str, session: Any, strict: bool
 ) -> None:
-    types = _module("google.genai.types")
+    types = sdk("google.genai.types")
     declaration = function.declaration(session, strict=strict)
     schema = {field: declaration.parameters}
     types.FunctionDeclaration.model_validate({"name": declaration.name, **schema})
