@@ -12,10 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Collection
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import cache
+from weakref import WeakSet
 
 from halo_sdk._transport import AsyncTransport, Transport
 from halo_sdk._wire import Flow
-from halo_sdk.errors import HaloConnectionError, HaloError, HaloTimeoutError
+from halo_sdk.errors import HaloError, HaloTimeoutError
 from halo_sdk.types import CaptureResult
 
 logger = logging.getLogger("halo_sdk")
@@ -28,11 +30,12 @@ class Captures:
     """Captures under way in a thread of their own. The interpreter waits for them before it ends."""
 
     def __init__(self) -> None:
-        self._start()
+        self.start()
+        _watch_forks()
+        _alive.add(self)
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Begin with nothing under way. Threads and locks belong to one process."""
-        self._pid = os.getpid()
         self._worker = ThreadPoolExecutor(1, "halo-capture")  # starts its thread when there is work
         self._slots = threading.BoundedSemaphore(CAPACITY)
         self._ended = threading.Condition()
@@ -41,21 +44,12 @@ class Captures:
 
     def add(self, transport: Transport, flow: Flow[CaptureResult]) -> Future[CaptureResult]:
         """Carry out a planned capture later. Waits only while the queue is full."""
-        if self._pid != os.getpid():
-            self._start()
         self._slots.acquire()
-        future = self._worker.submit(self._carry_out, transport, flow)
+        future = self._worker.submit(transport.run, flow)
         with self._ended:
             self._waiting.add(future)
         future.add_done_callback(self._done)
         return future
-
-    def _carry_out(self, transport: Transport, flow: Flow[CaptureResult]) -> CaptureResult:
-        # A process that ends waits for one capture that cannot be sent, not for all of them in turn.
-        out_of_reach = bool(self._failed) and isinstance(self._failed[-1], HaloConnectionError)
-        if out_of_reach and not threading.main_thread().is_alive():
-            raise HaloConnectionError("the process ended while memory was out of reach")
-        return transport.run(flow)
 
     def _done(self, future: Future[CaptureResult]) -> None:
         self._slots.release()
@@ -73,8 +67,6 @@ class Captures:
         Raises:
             HaloTimeoutError: Some captures are still under way. They go on.
         """
-        if self._pid != os.getpid():
-            self._start()
         with self._ended:
             mine = set(self._waiting)
             self._ended.wait_for(lambda: mine.isdisjoint(self._waiting), timeout_s)
@@ -88,6 +80,7 @@ class AsyncCaptures:
     """Captures under way in tasks of the event loop that made them. A loop that ends first cancels them, which is logged."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._loops: dict[asyncio.AbstractEventLoop, _LoopCaptures] = {}
         self._failed = _failures()
 
@@ -98,12 +91,11 @@ class AsyncCaptures:
         return await self._of_loop().add(transport, flow)
 
     def _of_loop(self) -> "_LoopCaptures":
-        for loop in [loop for loop in self._loops if loop.is_closed()]:
-            del self._loops[loop]
         loop = asyncio.get_running_loop()
-        if loop not in self._loops:
-            self._loops[loop] = _LoopCaptures(self._failed)
-        return self._loops[loop]
+        with self._lock:  # loops run in threads of their own
+            for closed in [each for each in self._loops if each.is_closed()]:
+                del self._loops[closed]
+            return self._loops.setdefault(loop, _LoopCaptures(self._failed))
 
     async def flush(self, timeout_s: float | None) -> tuple[HaloError, ...]:
         """Wait until everything of this event loop is carried out, and return what failed since the last time.
@@ -149,6 +141,21 @@ class _LoopCaptures:
         if isinstance(error, HaloError):
             self._failed.append(error)
         self.waiting.discard(task)
+
+
+_alive: WeakSet[Captures] = WeakSet()
+
+
+@cache
+def _watch_forks() -> None:
+    """See to it that a child, which has no thread of ours, begins anew before any of its code runs."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_begin_anew)
+
+
+def _begin_anew() -> None:
+    for captures in list(_alive):
+        captures.start()
 
 
 def _failures() -> deque[HaloError]:

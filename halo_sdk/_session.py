@@ -6,6 +6,7 @@ must not travel changes this file; a new provider's history changes that provide
 """
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,6 +76,8 @@ _MEDIA_TYPE_FIELDS = (
     "document_mimetype",
 )
 _MEDIA_FIELDS = ("data", "base64", "image", "audio", "video")
+_AUDIO_FORMATS = ("aac", "flac", "m4a", "mp3", "mulaw", "ogg", "opus", "pcm", "pcm16", "wav", "webm")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_\-\r\n]*")  # padding may stand between pieces
 _MEDIA_WRAPPERS = frozenset(
     {"audio", "file", "image", "image_url", "inlineData", "inline_data", "input_audio", "source"}
 )
@@ -205,10 +208,11 @@ def exchange(session: Session, response: object) -> Conversation:
 
 def so_far(session: Session) -> Conversation:
     """Return a conversation up to the end user's last words, the model's turn under way left out."""
-    messages = _spoken_by_anybody(session.messages)
-    while messages and _is_models(messages[-1]):
-        messages.pop()
-    return _travelling(session.state, messages, None)
+    messages = [message for message in _spoken_by_anybody(session.messages) if message is not None]
+    last = next((at for at in reversed(range(len(messages))) if opens_turn(messages[at])), None)
+    if last is None:  # nobody the SDK knows by shape
+        last = next((at for at in reversed(range(len(messages))) if not is_answer(messages[at])), -1)
+    return _travelling(session.state, messages[: last + 1], None)
 
 
 def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
@@ -260,7 +264,9 @@ def _answer_last(messages: list[dict[str, Any] | None]) -> list[dict[str, Any] |
     end = len(messages)
     while end and _is_aside(messages[end - 1]):
         end -= 1
-    return [*messages[: end - 1], *messages[end:], messages[end - 1]] if end else messages
+    if not end or not _is_models(messages[end - 1]):
+        return messages
+    return [*messages[: end - 1], *messages[end:], messages[end - 1]]
 
 
 def _is_aside(message: Mapping[str, Any] | None) -> bool:
@@ -370,7 +376,7 @@ def _without_media(value: Any) -> Any:
         media_type = _media_type(value)
         return {
             key: _encoded(part, media_type)
-            if key in _MEDIA_FIELDS and media_type and isinstance(part, str) and "://" not in part
+            if key in _MEDIA_FIELDS and media_type and isinstance(part, str) and _BASE64.fullmatch(part)
             else _without_media(part)
             for key, part in value.items()
         }
@@ -385,7 +391,7 @@ def _media_type(block: Mapping[str, Any]) -> str:
     for field in _MEDIA_TYPE_FIELDS:
         if isinstance(block.get(field), str):
             return str(block[field])
-    return f"audio/{block['format']}" if isinstance(block.get("format"), str) else ""
+    return f"audio/{block['format']}" if block.get("format") in _AUDIO_FORMATS else ""
 
 
 def _encoded(text: str, media_type: str) -> dict[str, Any] | str:

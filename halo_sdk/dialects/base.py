@@ -147,7 +147,7 @@ class _Pairs:
 
 
 def _key(value: object) -> object:
-    return value if isinstance(value, str | int) else None
+    return str(value) if isinstance(value, str | int) else None
 
 
 def _elements(value: object) -> list[Any]:

@@ -25,7 +25,8 @@ class LangChain(History):
         """Read a call, or a message that is a result."""
         if value.get("type") in _CALLS:
             return Called(value.get("name"), either(value, "call_id", "id"))
-        return Answered(value.get("name"), value.get("tool_call_id")) if value.get("type") == "tool" else None
+        is_result = value.get("type") == "tool" and "role" not in value
+        return Answered(value.get("name"), value.get("tool_call_id")) if is_result else None
 
     def parts(self, message: Mapping[str, Any]) -> Iterator[Called | Answered]:
         """Yield the calls and results of a message, whichever way it was dumped."""

@@ -253,13 +253,17 @@ class _Growing:
         if isinstance(name, str) and name != self.name:
             self.name += name
         piece = either(spelled, "arguments", "input")
-        self.text += piece if isinstance(piece, str) else "" if piece is None else dumps(piece)
+        text = piece if isinstance(piece, str) else "" if piece is None else dumps(piece)
+        is_placeholder = self.text.strip() == "{}" and text.lstrip().startswith("{")
+        self.text = text if is_placeholder else self.text + text
 
     def is_begun_anew_by(self, fragment: Mapping[str, Any]) -> bool:
         """Tell whether a piece opens another call, whatever its id: nothing can follow arguments that are whole."""
         spelled = _spelled(fragment)
         opens = str(spelled.get("arguments") or "").lstrip().startswith("{")
         renamed = spelled.get("name") not in (None, "", self.name)
+        if not renamed and self.text.strip() == "{}":
+            return False  # a placeholder some services send before the arguments
         return (opens or renamed) and bool(self.text) and self.is_whole
 
     @property

@@ -147,7 +147,7 @@ def read_message(raw: JSON) -> Message:
         return Message(role, {"role": role, "content": None, "omitted": "instructions"})
     if not raw.get("role") and raw.get("type") in _REASONING:
         return Message(role, {"role": role, "content": None, "omitted": "reasoning"})
-    if not raw.get("role") and raw.get("type") in _MEDIA:
+    if not raw.get("role") and str(raw.get("type")) in _MEDIA:
         return Message(role, {"role": role, "content": [_keep_part(raw)]})
     if _is_ours(raw):
         return Message(role, {"role": role, "content": None, "omitted": "recalled memory"})

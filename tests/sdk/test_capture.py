@@ -241,7 +241,14 @@ def test_fc50_binary_content_becomes_a_placeholder(service, memory, block, kind)
 
 
 def test_text_that_only_looks_binary_is_kept(service, memory):
-    state = {"note": "data: none", "link": "data:text/plain,hi", "format": "wav"}
+    state = {
+        "note": "data: none",
+        "link": "data:text/plain,hi",
+        "format": "wav",
+        "table": {"format": "csv", "data": "name,age\nAnn,34"},
+        "film": {"format": "mp4", "video": "clips/2024/birthday.mp4"},
+        "page": {"format": "A4", "image": "a drawing of a red cat", "mime_type": "text/plain"},
+    }
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     body = captured(service, memory, {"messages": [{"role": "user", "content": [image]}, ANSWER], **state})
     assert body["sessionData"] == {"messages": [{"role": "user", "content": [image]}], **state}

@@ -593,6 +593,23 @@ def test_a_picture_made_after_the_answer_is_no_answer_and_stays_behind(service, 
         assert "secret" not in json.dumps(body)
 
 
+def test_a_picture_nobody_commented_stays_behind_its_request(service, memory):
+    picture = {"type": "image_generation_call", "id": "ig", "result": "QUJD" * 100}
+    memory.capture([USER, picture])
+    first, second = sent(service["capture"])["sessionData"]["messages"]
+    assert (first, second["id"]) == (USER, "ig")
+
+
+def test_results_find_their_calls_across_spellings_of_ids(service, memory):
+    made = {
+        "role": "assistant",
+        "tool_calls": [{"id": 5, "function": {"name": "weather", "arguments": "{}"}}],
+    }
+    told = {"role": "tool", "type": "tool", "tool_call_id": "5", "content": "rain"}
+    memory.capture([USER, made, told, {"role": "assistant", "content": "Rain."}])
+    assert sent(service["capture"])["sessionData"]["messages"] == [USER, made, told]
+
+
 def test_sdk_objects_of_every_provider_are_read_as_they_come(service, memory):
     anthropic = pytest.importorskip("anthropic.types")
     responses = pytest.importorskip("openai.types.responses")

@@ -113,6 +113,14 @@ def test_a_capture_without_a_conversation_tells_the_model_so(service, capturing,
     assert not service["capture"].called
 
 
+def test_a_capture_after_a_tool_of_the_application_s_ends_with_the_end_user_s_words_too(service, capturing):
+    reply = openai_reply(("weather", "{}"))["choices"][0]["message"]
+    tool = {"role": "tool", "tool_call_id": "call_0", "content": "rain"}
+    for session in ([USER], [USER, reply, tool], [USER, reply, tool, reply]):
+        capturing.handle(openai_reply((CAPTURE, "{}")), session=session)
+        assert sent(service["capture"])["sessionData"]["messages"] == [USER]
+
+
 def test_a_capture_called_by_hand_returns_the_receipt(service, capturing):
     receipt = capturing.call(CAPTURE, {"asked": None}, session=[USER])
     assert isinstance(receipt, CaptureResult)

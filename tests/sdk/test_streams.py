@@ -316,6 +316,17 @@ def test_calls_without_ids_are_told_apart_by_their_whole_arguments(memory, servi
     assert [call["id"] for call in turn["tool_calls"]] == [call.id for call in results.calls]
 
 
+def test_a_placeholder_before_the_arguments_is_replaced_by_them(memory, service):
+    chunks = [
+        delta(0, id="a", **function(RETRIEVE, "{}")),
+        delta(0, **function(None, '{"query":')),
+        delta(0, **function(None, '"tea"}')),
+    ]
+    (call,) = memory.handle(fed(memory, "openai", [*chunks, END])).calls
+    assert call.arguments == {"query": "tea"}
+    assert sent(service["function"])["arguments"]["query"] == "tea"
+
+
 def test_fc38_a_call_without_any_argument_delta_has_no_arguments(memory, service):
     block = {"type": "tool_use", "id": "a", "name": RETRIEVE, "input": {}}
     anthropic = [

@@ -98,6 +98,8 @@ anything = st.recursive(
         ({"type": "function_call", "name": "get_weather"}, "assistant", ""),
         ({"type": "function_call_output", "output": "21"}, "tool", ""),
         ({"role": "user", "content": 7}, "user", ""),
+        ({"type": ["x"], "content": "hello"}, "user", "hello"),
+        ({"role": ["x"], "type": {"a": 1}, "content": "hello"}, "user", "hello"),
         ({"type": "user_input", "content": [{"type": "text", "text": "hello"}]}, "user", "hello"),
         ({"type": "model_output", "content": [{"type": "text", "text": "hello"}]}, "assistant", "hello"),
         ({"type": "function_result", "call_id": "a", "result": "21"}, "tool", ""),
