@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from halo_sdk._plain import plain
 from halo_sdk.dialects import DIALECTS, named
-from halo_sdk.dialects.base import Answered, Called, Dialect, declaration, either, mapping, mappings
+from halo_sdk.dialects.base import Answered, Called, Dialect, Settled, declaration, either, mapping, mappings
 from halo_sdk.errors import HaloConfigError
 from halo_sdk.types import Declaration
 
@@ -645,6 +645,8 @@ def _spoken_parts(messages: Any, dialect: Dialect) -> Iterator[_Spoken]:
         # In the days before calls had ids.
         is_legacy = fields.get("role") == "function" or bool(fields.get("function_call"))
         for part in dialect.parts(fields):
+            if isinstance(part, Settled):
+                continue
             yield _Spoken(f"[{index}]", part, dialect.name in _NEEDS_IDS and not is_legacy)
 
 

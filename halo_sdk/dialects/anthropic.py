@@ -16,6 +16,7 @@ from halo_sdk.dialects.base import (
     Called,
     Dialect,
     ModelReply,
+    Part,
     declaration,
     from_user,
     id_of,
@@ -25,6 +26,9 @@ from halo_sdk.dialects.base import (
 )
 from halo_sdk.dialects.blocks import Blocks
 from halo_sdk.types import Declaration, Outcome
+
+_CALLS, _RESULTS = ("tool_use", "mcp_tool_use"), ("tool_result", "mcp_tool_result")
+"""Blocks of a history; those of `mcp_` come from a server the service calls itself, which may be ours."""
 
 _CUT = ("max_tokens", "model_context_window_exceeded")
 _GOOD_STOPS = ("end_turn", "stop_sequence", "tool_use")
@@ -91,11 +95,11 @@ class Anthropic(Dialect):
         blocks = [_result(outcome) for outcome in outcomes]
         return [{"role": "user", "content": blocks}] if blocks else []
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a content block."""
-        if value.get("type") == "tool_use":
+        if value.get("type") in _CALLS:
             return Called(value.get("name"), value.get("id"))
-        return Answered(id=value.get("tool_use_id")) if value.get("type") == "tool_result" else None
+        return Answered(id=value.get("tool_use_id")) if value.get("type") in _RESULTS else None
 
     def is_answer(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role `assistant`."""

@@ -69,6 +69,16 @@ class Answered:
     id: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A call with its result in one, found in a history: a provider's service carried it out itself."""
+
+    name: object
+
+
+Part = Called | Answered | Settled
+
+
 class History(ABC):
     """How one provider or framework writes conversations down.
 
@@ -79,7 +89,7 @@ class History(ABC):
     """Fields of a message whose elements, or whose one value, may be calls or results."""
 
     @abstractmethod
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Tell what a message, or an element of one of its `fields`, is, if it is a call or a result."""
 
     def is_answer(self, message: Mapping[str, Any]) -> bool:  # noqa: ARG002 (a port's default)
@@ -90,7 +100,7 @@ class History(ABC):
         """Tell whether a message was said by the end user, so that a new turn begins."""
         return False
 
-    def parts(self, message: Mapping[str, Any]) -> Iterator[Called | Answered]:
+    def parts(self, message: Mapping[str, Any]) -> Iterator[Part]:
         """Yield the calls and results of a message, itself first."""
         for value in (message, *(part for field in self.fields for part in _elements(message.get(field)))):
             part = self.part(value) if isinstance(value, dict) else None
@@ -99,7 +109,7 @@ class History(ABC):
 
     def own_calls(self, message: Mapping[str, Any]) -> int:
         """Return how many calls of HALO's functions a message carries."""
-        return sum(isinstance(part, Called) and is_own(part.name) for part in self.parts(message))
+        return sum(not isinstance(part, Answered) and is_own(part.name) for part in self.parts(message))
 
     def without_own_calls(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a history without HALO's calls and their results, and without results whose call is gone.
@@ -136,13 +146,17 @@ class _Pairs:
 
     def _goes(self, value: object) -> bool:
         part = self._history.part(value) if isinstance(value, dict) else None
+        if isinstance(part, Settled):
+            return is_own(part.name)
         if isinstance(part, Called):
             own = is_own(part.name)
-            self._own |= {("id", _key(part.id)): own, ("name", _key(part.name)): own}
+            numbered = ("unnumbered", _key(part.name)) if part.id is None else ("id", _key(part.id))
+            self._own |= {("name", _key(part.name)): own, numbered: own}
             return own
         if isinstance(part, Answered):
-            pair = ("name", _key(part.name)) if part.id is None else ("id", _key(part.id))
-            return is_own(part.name) or self._own.get(pair, True)
+            by_id = (("id", _key(part.id)), ("unnumbered", _key(part.name)))
+            pairs = (("name", _key(part.name)),) if part.id is None else by_id
+            return is_own(part.name) or next((self._own[pair] for pair in pairs if pair in self._own), True)
         return False
 
 

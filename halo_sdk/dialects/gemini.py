@@ -16,6 +16,7 @@ from halo_sdk.dialects.base import (
     Called,
     Dialect,
     ModelReply,
+    Part,
     declaration,
     either,
     mapping,
@@ -97,7 +98,7 @@ class Gemini(Dialect):
         by_user = message.get("role") in ("user", None) and "kind" not in message
         return by_user and any(not isinstance(self.part(part), Answered) for part in parts)
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a content's part: calls and results both carry the name, ids are optional."""
         call, result = _call(value), either(value, "functionResponse", "function_response")
         if call is not None:

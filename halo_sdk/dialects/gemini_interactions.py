@@ -15,6 +15,7 @@ from halo_sdk.dialects.base import (
     Called,
     Dialect,
     ModelReply,
+    Part,
     declaration,
     id_of,
     mapping,
@@ -70,7 +71,7 @@ class GeminiInteractions(Dialect):
         """Return one step a call."""
         return [_result(outcome) for outcome in outcomes]
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a step. One with a `call_id` is another provider's call."""
         if value.get("type") == _CALL and "call_id" not in value:
             return Called(value.get("name"), value.get("id"))

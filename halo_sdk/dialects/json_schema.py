@@ -7,7 +7,16 @@ Source:
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Answered, Called, Dialect, ModelReply, declaration, mappings, tool_call
+from halo_sdk.dialects.base import (
+    Answered,
+    Called,
+    Dialect,
+    ModelReply,
+    Part,
+    declaration,
+    mappings,
+    tool_call,
+)
 from halo_sdk.types import Declaration, Outcome
 
 
@@ -44,7 +53,7 @@ class JsonSchema(Dialect):
         """Return one `{"name", "output" | "error"}` a call, with the id of a call that had one."""
         return [_result(outcome) for outcome in outcomes]
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read what `read` and `write` know; anything with a role or a type is another's."""
         if "role" in value or "type" in value or "name" not in value:
             return None

@@ -9,7 +9,7 @@ Source:
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Answered, Called, History, either
+from halo_sdk.dialects.base import Answered, Called, History, Part, either
 
 _CALLS = ("tool_call", "invalid_tool_call", "tool_call_chunk", "function_call", "tool_use")
 _BY_MODEL = ("ai", "AIMessageChunk")
@@ -21,14 +21,14 @@ class LangChain(History):
 
     fields: ClassVar[tuple[str, ...]] = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks")
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a call, or a message that is a result."""
         if value.get("type") in _CALLS:
             return Called(value.get("name"), either(value, "call_id", "id"))
         is_result = value.get("type") == "tool" and "role" not in value
         return Answered(value.get("name"), value.get("tool_call_id")) if is_result else None
 
-    def parts(self, message: Mapping[str, Any]) -> Iterator[Called | Answered]:
+    def parts(self, message: Mapping[str, Any]) -> Iterator[Part]:
         """Yield the calls and results of a message, whichever way it was dumped."""
         return super().parts(_flat(message))
 

@@ -7,7 +7,7 @@ Source:
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Answered, Called, History, mapping
+from halo_sdk.dialects.base import Answered, Called, History, Part, mapping
 
 
 class LlamaIndex(History):
@@ -15,7 +15,7 @@ class LlamaIndex(History):
 
     fields: ClassVar[tuple[str, ...]] = ("blocks",)
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a block that calls, or a message that is a result."""
         if value.get("block_type") == "tool_call":
             return Called(value.get("tool_name"), value.get("tool_call_id"))

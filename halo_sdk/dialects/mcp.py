@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from halo_sdk._plain import dumps
 from halo_sdk.dialects.base import (
-    Answered,
-    Called,
     Dialect,
     ModelReply,
+    Part,
     declaration,
     either,
     mapping,
@@ -64,7 +63,7 @@ class Mcp(Dialect):
         """Return the result of the call. Its envelope, and with it the id, is the protocol library's."""
         return [_result(outcome) for outcome in outcomes]
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:  # noqa: ARG002
+    def part(self, value: Mapping[str, Any]) -> Part | None:  # noqa: ARG002
         """Read nothing: a server sees calls, not conversations."""
         return None
 

@@ -15,6 +15,7 @@ from halo_sdk.dialects.base import (
     Called,
     Dialect,
     ModelReply,
+    Part,
     declaration,
     either,
     from_user,
@@ -86,7 +87,7 @@ class OpenAI(Dialect):
         """Tell by the role `user`."""
         return from_user(message)
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a message of role `tool`, or a call. Some services pair the two by name and know no ids."""
         if value.get("role") in ("tool", "function"):
             named = either(value, "name", "tool_name")

@@ -16,6 +16,8 @@ from halo_sdk.dialects.base import (
     Called,
     Dialect,
     ModelReply,
+    Part,
+    Settled,
     declaration,
     from_user,
     id_of,
@@ -70,9 +72,11 @@ class OpenAIResponses(Dialect):
         """Return one item a call. The format has no error flag, so the output says it."""
         return [_result(outcome) for outcome in outcomes]
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read an item."""
         kind = _kind(value)
+        if kind == "mcp_call":  # of a server the service calls itself, which may be ours
+            return Settled(value.get("name"))
         if kind in _CALLS and "call_id" in value:
             return Called(value.get("name"), value["call_id"])
         answers = kind.endswith("_call_output") and kind.removesuffix("_output") in _CALLS

@@ -7,7 +7,7 @@ Source:
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Answered, Called, History, mappings
+from halo_sdk.dialects.base import Answered, Called, History, Part, mappings
 
 
 class PydanticAI(History):
@@ -15,7 +15,7 @@ class PydanticAI(History):
 
     fields: ClassVar[tuple[str, ...]] = ("parts",)
 
-    def part(self, value: Mapping[str, Any]) -> Called | Answered | None:
+    def part(self, value: Mapping[str, Any]) -> Part | None:
         """Read a part; a prompt to try a call again answers it too."""
         kind, name, call_id = (value.get(field) for field in ("part_kind", "tool_name", "tool_call_id"))
         if kind == "tool-call":

@@ -72,6 +72,8 @@ _CALLS = (
     "tool-call",
     "tool_call",
     "custom_tool_call",
+    "mcp_call",
+    "mcp_tool_use",
 )
 _RESULTS = (
     "function_call_output",
@@ -81,6 +83,7 @@ _RESULTS = (
     "function_result",
     "tool-return",
     "custom_tool_call_output",
+    "mcp_tool_result",
 )
 _RETURNED = ("content", "output", "result")  # where the result of a call says what was returned
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
@@ -238,7 +241,7 @@ def _keep_part(part: JSON) -> JSON:
         return {"type": "reasoning", "omitted": True}
     if _is(part, _INSTRUCTIONS):
         return {"type": "instructions", "omitted": True}
-    if _names_ours(part):
+    if _names_ours(part) or (_is(part, _RESULTS) and any(_is_recalled(part.get(key)) for key in _RETURNED)):
         return {"type": "recalled memory", "omitted": True}
     kind = _MEDIA.get(str(part.get("type"))) or next(
         (_MEDIA[key] for key in part if key in _MEDIA and part[key]), None
@@ -282,6 +285,8 @@ def _is_ours(raw: Mapping[str, JSON]) -> bool:
 def _is_recalled(returned: JSON) -> bool:
     if isinstance(returned, str):
         return '"requestId"' in returned and '"rawEntries"' in returned
+    if isinstance(returned, list):
+        return any(_is_recalled(part.get("text")) for part in returned if isinstance(part, dict))
     return isinstance(returned, dict) and "requestId" in returned and "rawEntries" in returned
 
 

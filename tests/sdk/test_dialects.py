@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from halo_sdk import EmptyAnswerError, HaloConfigError, TruncatedArgumentsError
+from halo_sdk import EmptyAnswerError, HaloConfigError, TruncatedArgumentsError, lint_history
 from halo_sdk.dialects import DIALECTS, detected
 from tests.sdk.fakes import FOUND, RETRIEVE, gemini_reply, openai_reply, sent
 from tests.sdk.replies import REPLY, Call
@@ -608,6 +608,45 @@ def test_results_find_their_calls_across_spellings_of_ids(service, memory):
     told = {"role": "tool", "type": "tool", "tool_call_id": "5", "content": "rain"}
     memory.capture([USER, made, told, {"role": "assistant", "content": "Rain."}])
     assert sent(service["capture"])["sessionData"]["messages"] == [USER, made, told]
+
+
+def test_memory_called_by_a_provider_over_mcp_is_not_learned_again(service, memory):
+    def over_mcp(name: str, call_id: str, output: str) -> tuple[Json, list[Json]]:
+        item = {"type": "mcp_call", "id": call_id, "name": name, "arguments": "{}", "output": output}
+        made = {"type": "mcp_tool_use", "id": call_id, "name": name, "server_name": "s", "input": {}}
+        result = {
+            "type": "mcp_tool_result",
+            "tool_use_id": call_id,
+            "content": [{"type": "text", "text": output}],
+        }
+        return item, [made, result]
+
+    (ours, our_blocks), (other, other_blocks) = (
+        over_mcp(RETRIEVE, "a", RECALLED),
+        over_mcp("weather", "b", "rain"),
+    )
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Tea."}]}
+    memory.capture([USER, ours, other, said])
+    assert sent(service["capture"])["sessionData"]["messages"] == [USER, other]
+    words = {"type": "text", "text": "Tea."}
+    memory.capture([USER, {"role": "assistant", "content": [*our_blocks, *other_blocks, words]}])
+    assert sent(service["capture"])["response"]["content"] == [*other_blocks, words]
+    assert lint_history([USER, ours, other], "openai-responses") == []
+
+
+def test_a_result_with_an_id_answers_a_call_that_came_without(service, memory):
+    made = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {}}}]}
+    result = {"functionResponse": {"id": "x", "name": "weather", "response": {"output": "rain"}}}
+    told = {"role": "user", "parts": [result]}
+    memory.capture(
+        [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            made,
+            told,
+            {"role": "model", "parts": [{"text": "Rain."}]},
+        ]
+    )
+    assert sent(service["capture"])["sessionData"]["messages"][1:] == [made, told]
 
 
 def test_sdk_objects_of_every_provider_are_read_as_they_come(service, memory):

@@ -283,6 +283,32 @@ def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: st
             {"role": "user", "content": "[data omitted]"},
         ),
         (
+            {"type": "mcp_call", "name": "halo_retrieve_end_user_memory", "output": "recalled"},
+            {"role": "assistant", "content": None, "omitted": "recalled memory"},
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "mcp_tool_use", "id": "a", "name": "halo_retrieve_end_user_memory"},
+                    {
+                        "type": "mcp_tool_result",
+                        "tool_use_id": "a",
+                        "content": [{"type": "text", "text": '{"requestId":"r","rawEntries":[]}'}],
+                    },
+                    {"type": "text", "text": "Tea."},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "recalled memory", "omitted": True},
+                    {"type": "recalled memory", "omitted": True},
+                    {"type": "text", "text": "Tea."},
+                ],
+            },
+        ),
+        (
             {"type": "image_generation_call", "id": "a", "result": "QUJDQUJD"},
             {"role": "assistant", "content": [{"type": "image", "omitted": True, "bytes": 6}]},
         ),
