@@ -6,6 +6,7 @@ must not travel changes this file; a new provider's history changes that provide
 """
 
 import base64
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from halo_sdk.dialects import (
 )
 from halo_sdk.dialects.base import Accumulator, says_something
 from halo_sdk.errors import EmptyAnswerError, HaloConfigError
+
+logger = logging.getLogger("halo_sdk")
 
 MAX_MESSAGES = 4_000
 MAX_BYTES = 8 * 1024 * 1024
@@ -49,8 +52,6 @@ _KIND_FIELDS = ("type", "part_kind", "block_type")
 _PRIVATE_FIELDS = frozenset(
     {
         "additional_kwargs",
-        "extras",
-        "instructions",
         "provider_details",
         "encrypted_content",
         "extra_content",
@@ -201,7 +202,7 @@ def exchange(session: Session, response: object) -> Conversation:
     else:
         return _travelling(session.state, messages, None)
     said = cleaned(turn[-1:])
-    if not said or not _says_something(said[0]):
+    if not said or not _has_words(said[0]):
         raise EmptyAnswerError("there is no answer to capture: the model said nothing")
     return _travelling(session.state, [*messages, *turn[:-1]], said[0])
 
@@ -217,7 +218,12 @@ def so_far(session: Session) -> Conversation:
 
 def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
     spoken = [_from_short(each) for each in values]
-    return [each for each in spoken if each is None or isinstance(each, dict)]
+    messages = [each for each in spoken if each is None or isinstance(each, dict)]
+    if len(messages) < len(spoken):
+        logger.warning(
+            "%d elements of a conversation are no messages, and are left out", len(spoken) - len(messages)
+        )
+    return messages
 
 
 def _from_short(value: Any) -> Any:
@@ -351,7 +357,7 @@ def _visible(message: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, list)
         else _without_media(value)
         for key, value in message.items()
-        if key not in _PRIVATE_FIELDS
+        if key not in _PRIVATE_FIELDS and not (key == "instructions" and "kind" in message)
     }
 
 
@@ -359,13 +365,19 @@ def _visible_block(block: Any) -> Any:
     """Return a part of a message; one that carries binary content becomes its placeholder."""
     if not isinstance(block, dict):
         return block
-    parts = _without_media({key: value for key, value in block.items() if key not in _PRIVATE_FIELDS})
+    parts = _without_media(_public(block))
+    if isinstance(parts.get("extras"), dict):  # where a framework keeps what a provider said beside the words
+        parts["extras"] = _public(parts["extras"])
     for key in sorted({*_MEDIA_WRAPPERS, *_MEDIA_FIELDS} & parts.keys()):
         carried = [parts[key], *parts[key].values()] if isinstance(parts[key], dict) else []
         for candidate in carried:
             if _is_placeholder(candidate):
                 return candidate
     return parts
+
+
+def _public(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in _PRIVATE_FIELDS}
 
 
 def _without_media(value: Any) -> Any:
@@ -413,7 +425,7 @@ def _is_placeholder(value: object) -> bool:
     return isinstance(value, dict) and value.get("omitted") is True
 
 
-def _says_something(message: Mapping[str, Any]) -> bool:
+def _has_words(message: Mapping[str, Any]) -> bool:
     spoken = [message[field] for field in _SPOKEN_FIELDS if field in message]
     return _holds_words(spoken or dict(message))
 

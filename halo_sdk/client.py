@@ -459,6 +459,7 @@ class Halo(_Client[HttpClient, Transport, Captures, Memory]):
     _memory = Memory
 
     def _connect(self, policy: Policy, http_client: HttpClient | None) -> None:
+        _check_colour(http_client, "__enter__", "Halo waits: pass a client that waits, or use AsyncHalo")
         self._transport = Transport(policy, http_client)
         self._captures = Captures()
 
@@ -496,6 +497,7 @@ class AsyncHalo(_Client[AsyncHttpClient, AsyncTransport, AsyncCaptures, AsyncMem
     _memory = AsyncMemory
 
     def _connect(self, policy: Policy, http_client: AsyncHttpClient | None) -> None:
+        _check_colour(http_client, "__aenter__", "AsyncHalo awaits: pass an asynchronous client, or use Halo")
         self._transport = AsyncTransport(policy, http_client)
         self._captures = AsyncCaptures()
 
@@ -521,6 +523,17 @@ def _spoken(session: object, said: object) -> object:
     """Return the conversation an application passed, else the one its framework knows."""
     given = session() if callable(session) else session
     return said if given is None else given
+
+
+def _check_colour(http_client: object, opens: str, hint: str) -> None:
+    """Refuse a client of the other colour; one that is opened in neither way is trusted.
+
+    Raises:
+        HaloConfigError: It would fail at its first use.
+    """
+    ways = [way for way in ("__enter__", "__aenter__") if hasattr(type(http_client), way)]
+    if ways and opens not in ways:
+        raise HaloConfigError(hint)
 
 
 def _env(name: str) -> str | None:

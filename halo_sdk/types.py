@@ -5,7 +5,7 @@ change here (`extra="allow"`); naming it here gives it a type.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Self, TypeVar
 from unicodedata import category
 
@@ -132,7 +132,7 @@ class Reply:
 
     status_code: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = field(repr=False)  # holds memory, which belongs in no log
 
 
 def _nothing_for_null(value: object) -> object:

@@ -373,3 +373,29 @@ def gemini_history():
         {"role": "user", "parts": [{"text": "a"}]},
         {"role": "model", "parts": [{"text": json.dumps(gemini_reply())}]},
     ]
+
+
+def test_fields_of_an_application_s_own_stay_and_a_framework_s_go(service, memory):
+    mine = {
+        "role": "user",
+        "content": "Ring twice.",
+        "instructions": "leave it at the door",
+        "extras": {"floor": 3},
+    }
+    theirs = {
+        "kind": "request",
+        "instructions": "secret",
+        "parts": [
+            {"part_kind": "user-prompt", "content": "hi", "extras": {"signature": "secret", "note": "n"}}
+        ],
+    }
+    body = captured(service, memory, [mine, theirs, ANSWER])
+    assert body["sessionData"]["messages"][0] == mine
+    assert body["sessionData"]["messages"][1]["parts"][0]["extras"] == {"note": "n"}
+    assert "secret" not in json.dumps(body)
+
+
+def test_what_is_no_message_is_left_out_and_said(service, memory, caplog):
+    captured(service, memory, [USER, 5, ["x", "secret words"], ANSWER])
+    assert "2 elements of a conversation are no messages" in caplog.text
+    assert "secret" not in caplog.text

@@ -218,3 +218,10 @@ def test_fc70_importing_loads_no_server_no_provider_and_nothing_that_can_wait():
 
 def _root():
     return str(halo_sdk.__path__[0]).removesuffix("/halo_sdk")
+
+
+def test_a_client_of_the_other_colour_is_refused_before_its_first_use():
+    with httpx.Client() as waiting, pytest.raises(HaloConfigError, match="AsyncHalo awaits"):
+        AsyncHalo("k", project_key="p", http_client=waiting)
+    with pytest.raises(HaloConfigError, match="Halo waits"):
+        Halo("k", project_key="p", http_client=httpx.AsyncClient())

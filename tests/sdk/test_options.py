@@ -81,6 +81,7 @@ def test_a_result_knows_the_answer_it_was_read_from(service, memory):
     assert found.reply is not None
     assert (found.reply.status_code, found.reply.headers["server-timing"]) == (200, "db;dur=2")
     assert b"report_preferences" in found.reply.body
+    assert "report_preferences" not in repr(found.reply)
     assert found.request_id == "req_1"
     assert found.raw_entries[0].reply is None
     receipt = memory.capture("hi", "hello")
