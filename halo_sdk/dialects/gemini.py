@@ -158,8 +158,11 @@ class _Stream(Accumulator):
 
     @property
     def reply(self) -> dict[str, Any]:
-        """The response so far."""
-        return {**self._envelope, "candidates": [self._candidates[at] for at in sorted(self._candidates)]}
+        """The response so far; one whose end never came was cut, unless it calls: a call arrives whole."""
+        return {
+            **self._envelope,
+            "candidates": [_ended(self._candidates[at]) for at in sorted(self._candidates)],
+        }
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
         self._envelope |= {
@@ -171,6 +174,12 @@ class _Stream(Accumulator):
             before = self._candidates.get(at, {})
             said = {key: value for key, value in candidate.items() if value is not None}
             self._candidates[at] = {**before, **said, **_joined(before.get("content"), said.get("content"))}
+
+
+def _ended(candidate: dict[str, Any]) -> dict[str, Any]:
+    calls = _calls(mapping(candidate.get("content")))
+    said = either(candidate, "finishReason", "finish_reason") or calls
+    return candidate if said else {**candidate, "finishReason": "MAX_TOKENS"}
 
 
 def _joined(before: object, added: object) -> dict[str, Any]:

@@ -184,9 +184,9 @@ class _Choice:
         self._finish: str | None = None
 
     def reply(self, index: int) -> dict[str, Any]:
-        """Return the choice; a call that broke off makes it one that was cut."""
+        """Return the choice; one whose end never came was cut, unless it ends with a whole call: some services never say so."""
         growing = [*self._calls, *([self._legacy] if self._legacy else [])]
-        cut = self._finish is None and not all(call.is_whole for call in growing)
+        cut = self._finish is None and not (growing and all(call.is_whole for call in growing))
         message: dict[str, Any] = {"role": "assistant", "content": None, **self._texts}
         if self._calls:
             message["tool_calls"] = [call.reply() for call in self._calls]

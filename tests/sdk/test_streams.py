@@ -515,3 +515,16 @@ def test_the_answer_of_a_stream_is_captured(memory, service):
     assert sent(service["capture"])["response"] == {"role": "assistant", "content": "Tea."}
     memory.capture("What do I drink?", accumulator)
     assert sent(service["capture"])["response"] == {"role": "assistant", "content": "Tea."}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "chunk"),
+    [
+        ("openai", {"choices": [{"index": 0, "delta": {"content": "You want "}, "finish_reason": None}]}),
+        ("gemini", {"candidates": [{"content": {"role": "model", "parts": [{"text": "You want "}]}}]}),
+    ],
+)
+def test_an_answer_whose_end_never_came_is_said_to_be_cut(memory, dialect, chunk):
+    results = memory.handle(fed(memory, dialect, [chunk]))
+    assert not results
+    assert results.problem == "truncated"
