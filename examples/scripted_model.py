@@ -5,6 +5,7 @@ Whatever it says about an end user it read in a function result of the same requ
 was deleted from the memory is missing from its answer. Change it when a provider's wire changes.
 """
 
+import argparse
 import json
 import re
 import socket
@@ -641,6 +642,7 @@ def _events(lines: Any) -> bytes:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with ScriptedModel() as server:
         print(f"OPENAI_BASE_URL={server.base_url}/v1 OPENAI_API_KEY=none")
         print(f"ANTHROPIC_BASE_URL={server.base_url} ANTHROPIC_API_KEY=none")

@@ -26,6 +26,7 @@ MAX_QUERY_CHARS = 4_000
 
 _IDENTITY = frozenset({"projectKey", "endUserKey", "project_key", "end_user_key"})
 _MOST_NAMES_LOGGED = 10
+_FLAGS = {"true": True, "false": False}
 
 
 def decoded(raw: object) -> Any:
@@ -121,6 +122,11 @@ def read_limit(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return max(1, min(MAX_LIMIT, int(value)))
+
+
+def read_flag(value: object) -> object:
+    """Return true or false where it was written as text; anything else as it is, for the declaration to judge."""
+    return _FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _number(text: str) -> float | None:

@@ -16,8 +16,8 @@ from functools import cache
 from weakref import WeakSet
 
 from halo_sdk._transport import AsyncTransport, Transport
-from halo_sdk._wire import Flow
-from halo_sdk.errors import HaloError, HaloTimeoutError
+from halo_sdk._wire import Flow, is_outage
+from halo_sdk.errors import HaloConnectionError, HaloError, HaloTimeoutError
 from halo_sdk.types import CaptureResult
 
 logger = logging.getLogger("halo_sdk")
@@ -27,7 +27,10 @@ CAPACITY = 64
 
 
 class Captures:
-    """Captures under way in a thread of their own. The interpreter waits for them before it ends."""
+    """Captures under way in a thread of their own.
+
+    The interpreter waits for them before it ends, but for a service that is out of reach only once.
+    """
 
     def __init__(self) -> None:
         self.start()
@@ -41,15 +44,33 @@ class Captures:
         self._ended = threading.Condition()
         self._waiting: set[Future[CaptureResult]] = set()
         self._failed = _failures()
+        self._is_given_up = False
 
     def add(self, transport: Transport, flow: Flow[CaptureResult]) -> Future[CaptureResult]:
         """Carry out a planned capture later. Waits only while the queue is full."""
         self._slots.acquire()
-        future = self._worker.submit(transport.run, flow)
+        future = self._worker.submit(self._carry_out, transport, flow)
         with self._ended:
             self._waiting.add(future)
         future.add_done_callback(self._done)
         return future
+
+    def _carry_out(self, transport: Transport, flow: Flow[CaptureResult]) -> CaptureResult:
+        if self._is_given_up:
+            raise HaloConnectionError("the program ended while memory was out of reach")
+        try:
+            return transport.run(flow)
+        except HaloError as error:
+            self._is_given_up = is_outage(error) and self._is_last_chance()
+            raise
+
+    def _is_last_chance(self) -> bool:
+        """Tell whether the interpreter has begun to end: of that, a pool that takes no more work is the public sign."""
+        try:
+            self._worker.submit(bool)
+        except RuntimeError:
+            return True
+        return False
 
     def _done(self, future: Future[CaptureResult]) -> None:
         self._slots.release()

@@ -169,7 +169,7 @@ def opened(session: object) -> Session:
         HaloConfigError: It is none of these.
     """
     value = plain(session)
-    if isinstance(value, str):
+    if isinstance(session, str):
         return Session({}, [_spoken("user", value)])
     if isinstance(value, list):
         return Session({}, _messages(value))
@@ -192,9 +192,11 @@ def exchange(session: Session, response: object) -> Conversation:
 
     Raises:
         EmptyAnswerError: The answer says nothing.
-        HaloConfigError: The answer is of no known kind.
+        HaloConfigError: The answer is of no known kind, or there is no exchange at all.
     """
     messages = _answer_last(_spoken_by_anybody(session.messages))
+    if not messages and response is None:
+        raise HaloConfigError("there is nothing to capture: no message, and no response")
     if response is not None:
         turn = _answer_last(_spoken_by_anybody(_turn_of(response)))
     elif messages and _is_models(messages[-1]):

@@ -86,11 +86,14 @@ def capture_request(
     session_data: Mapping[str, Any],
     response: Mapping[str, Any] | None,
     *,
-    idempotency_key: str,
+    idempotency_key: str | None = None,
     occurred_at: str | None = None,
     truncated: bool = False,
 ) -> Request:
-    """Return the request that stores an exchange. The key makes every attempt the same capture."""
+    """Return the request that stores an exchange.
+
+    The key makes every attempt the same capture; without one, the service tells a repetition by its content.
+    """
     body: dict[str, Any] = {
         "projectKey": scope.project,
         "endUserKey": scope.end_user,
@@ -101,7 +104,7 @@ def capture_request(
         body["occurredAt"] = occurred_at
     if truncated:
         body["truncatedHistory"] = True
-    return _post(f"{_ROOT}/capture", body, {"Idempotency-Key": idempotency_key})
+    return _post(f"{_ROOT}/capture", body, {"Idempotency-Key": idempotency_key} if idempotency_key else None)
 
 
 def _post(path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Request:

@@ -4,10 +4,10 @@ Source:
     `llama-index-core` 0.14, `base.llms.types`: a message is made of blocks, a result names its call in `additional_kwargs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from halo_sdk.dialects.base import Answered, Called, History, Part, mapping
+from halo_sdk.dialects.base import Answered, Called, History, Part, mapping, mappings
 
 
 class LlamaIndex(History):
@@ -24,6 +24,11 @@ class LlamaIndex(History):
         named = mapping(value.get("additional_kwargs"))
         name, call_id = named.get("name"), named.get("tool_call_id")
         return None if name is None and call_id is None else Answered(name, call_id)
+
+    def beside(self, message: Mapping[str, Any]) -> Iterator[Part]:
+        """Yield the calls that only `additional_kwargs` tells of, as the service it came from spelled them."""
+        for call in mappings(mapping(message.get("additional_kwargs")).get("tool_calls")):
+            yield Called((mapping(call.get("function")) or call).get("name"), call.get("id"))
 
     def is_answer(self, message: Mapping[str, Any]) -> bool:
         """Tell by the role `chatbot`, which is what Cohere's models are called."""

@@ -29,6 +29,9 @@ from halo_sdk.types import Declaration, Outcome, ToolCall
 
 _KINDS = ("function", "custom")
 _CALL_FIELDS = frozenset({"index", "id", "type", *_KINDS})
+_PROBLEMS = {"length": "truncated", "content_filter": "content_filter", "error": "error"}
+"""What is wrong with a reply that ended like this. Services end a good one in words of their own."""
+
 _WORDS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a streamed message that come in pieces. Some services want the reasoning that led to a call back with it."""
 
@@ -61,7 +64,7 @@ class OpenAI(Dialect):
         )
 
     def read(self, reply: object) -> ModelReply:
-        """Read the first choice only; a finish reason is believed when it says the output was cut."""
+        """Read the first choice only; a finish reason is believed when it says that the output was cut or stopped."""
         fields = mapping(reply)
         if "choices" not in fields:
             return _read_message(fields, fields)
@@ -71,7 +74,7 @@ class OpenAI(Dialect):
         return _read_message(
             mapping(choices[0].get("message")),
             fields,
-            problem="truncated" if choices[0].get("finish_reason") == "length" else None,
+            problem=_PROBLEMS.get(str(choices[0].get("finish_reason"))),
             ignored_calls=sum(len(_calls(mapping(each.get("message")))) for each in choices[1:]),
         )
 

@@ -3,10 +3,10 @@
 Off unless an application asks for it. No word of the model's is stored: a model invents what was said, and who said it.
 """
 
-import hashlib
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from halo_sdk._plain import dumps
+from halo_sdk._arguments import Repair, read_flag
 from halo_sdk._session import so_far
 from halo_sdk._wire import Request, capture_request, captured
 from halo_sdk.errors import ToolCallError
@@ -28,6 +28,7 @@ class Capture(Function):
         "Call it when the end user says something worth remembering."
     )
     effects: ClassVar[Effects] = Effects(idempotent=True)
+    repairs: ClassVar[Mapping[str, Repair]] = {"asked": read_flag}
 
     def parameters(self, session: SessionSource) -> dict[str, Any]:
         """Return one yes or no, for the application to read; nothing a model writes is stored."""
@@ -36,20 +37,16 @@ class Capture(Function):
         return {"type": "object", "properties": {"asked": asked}}
 
     def request(self, made: Invocation) -> Request:
-        """Store the application's history. The key comes from its content: a call made twice captures once."""
+        """Store the application's history, without a key: the service knows a history it has seen by its content.
+
+        So a call made twice captures once, while two conversations that begin with the same words, on different days, are two.
+        """
         conversation = None if made.session is None else so_far(made.session)
         if conversation is None or not conversation.session_data.get("messages"):
             raise ToolCallError(
                 "there is no conversation to keep; answer without calling this function again"
             )
-        said = dumps([made.scope.project, made.scope.end_user, conversation.session_data])
-        return capture_request(
-            made.scope,
-            conversation.session_data,
-            None,
-            idempotency_key=hashlib.sha256(said.encode()).hexdigest(),
-            truncated=conversation.truncated,
-        )
+        return capture_request(made.scope, conversation.session_data, None, truncated=conversation.truncated)
 
     def result(self, reply: Reply) -> CaptureResult:
         """Read the receipt."""

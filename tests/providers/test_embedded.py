@@ -268,6 +268,20 @@ def test_an_answer_that_is_in_the_history_in_another_shape_is_stored_once(
     assert "no sugar" in str(entry.response_raw)
 
 
+@pytest.mark.parametrize("earlier", [[], [{"role": "user", "content": "Hello."}, PLAIN]])
+def test_a_capture_the_model_triggers_again_and_again_is_one(
+    tmp_path: Path, earlier: list[dict[str, Any]]
+) -> None:
+    history = [*earlier, {"role": "user", "content": "I drink my tea without sugar."}]
+    with halo_server.embedded(tmp_path, project="p", settings=WORDS) as client:
+        memory = Halo(http_client=client).for_user("u", tools=("capture",))
+        receipts = [
+            memory.call("halo_capture_end_user_memory", {"asked": "true"}, session=history) for _ in range(3)
+        ]
+        entries = memory.retrieve(query="tea").raw_entries
+    assert (len(entries), len({receipt.to_dict()["rawEntryId"] for receipt in receipts})) == (1, 1)
+
+
 def test_a_program_that_forgets_to_close_ends_all_the_same_and_loses_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, halo_server; from halo_sdk import Halo\n"

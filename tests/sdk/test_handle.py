@@ -239,6 +239,11 @@ def test_fc32_calls_decide_and_a_good_finish_reason_does_not(service, memory):
     assert not memory.handle(openai_reply(finish="tool_calls"))
 
 
+@pytest.mark.parametrize("finish", ["content_filter", "error"])
+def test_a_reply_stopped_by_the_service_says_so(memory, finish):
+    assert memory.handle(openai_reply(content="I", finish=finish)).problem == finish
+
+
 @pytest.mark.parametrize(
     "failure",
     [

@@ -14,7 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
-from halo_sdk import EmptyAnswerError, Halo, HaloConnectionError, HaloTimeoutError, _background
+from halo_sdk import (
+    EmptyAnswerError,
+    Halo,
+    HaloConfigError,
+    HaloConnectionError,
+    HaloTimeoutError,
+    _background,
+)
 from tests.sdk.fakes import CAPTURE_URL, KEY, RECEIPT, async_memory, sent
 
 USER = {"role": "user", "content": "I like tea."}
@@ -208,10 +215,10 @@ class Stored(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def ended(url: str) -> str:
+def ended(url: str, program: str = PROGRAM) -> str:
     """Run a program that captures later and ends; return what it said."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, url], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60, check=True
     )
     return done.stderr
 
@@ -227,6 +234,42 @@ def test_a_process_does_not_end_before_its_captures_are_stored():
 
 def test_a_process_that_ends_without_a_service_says_what_was_not_stored():
     assert ended("http://127.0.0.1:9").count("was not stored: HaloConnectionError") == 3
+
+
+WITHOUT_A_SERVICE = """
+import logging, sys
+from concurrent.futures import ThreadPoolExecutor
+import httpx
+logging.basicConfig()
+from halo_sdk import Halo
+pool = ThreadPoolExecutor(1)
+def dead(request):
+    try:
+        while True:
+            pool.submit(int).result()  # until the interpreter has begun to end
+    except RuntimeError:
+        logging.error("tried")
+        raise httpx.ConnectError("refused")
+client = httpx.Client(transport=httpx.MockTransport(dead))
+memory = Halo("k", project_key="p", base_url=sys.argv[1], max_retries=0, http_client=client).for_user("u")
+for number in range(9):
+    memory.capture_later(f"message {number}", "yes")
+"""
+
+
+def test_a_process_that_ends_tries_a_service_out_of_reach_once_and_says_of_each_capture_that_it_was_not_stored():
+    said = ended("http://127.0.0.1:9", WITHOUT_A_SERVICE)
+    assert (said.count("tried"), said.count("was not stored: HaloConnectionError")) == (1, 9)
+
+
+@pytest.mark.parametrize(
+    "nothing", [[], {}, {"plan": "pro"}, object()], ids=["no messages", "no data", "state only", "an object"]
+)
+def test_what_holds_no_exchange_is_refused_at_once(service, memory, nothing):
+    for capture in (memory.capture, memory.capture_later):
+        with pytest.raises(HaloConfigError, match=r"nothing to capture|a conversation is"):
+            capture(nothing)
+    assert not service["capture"].called
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -159,3 +159,30 @@ def test_the_result_of_an_own_call_in_a_llama_index_message_is_known_by_id_or_na
 def test_a_llama_index_model_named_chatbot_gives_answers(service, memory):
     told = {**TOLD, "role": "chatbot"}
     assert captured(service, memory, [ASKED, told]) == ([ASKED], told)
+
+
+def test_calls_a_llama_index_message_tells_of_only_beside_what_it_says_are_known_too(service, memory):
+    def told(id_: str, name: str) -> Json:
+        return {"id": id_, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+    def result(id_: str, words: str) -> Json:
+        blocks = [{"block_type": "text", "text": words}]
+        return {"role": "tool", "blocks": blocks, "additional_kwargs": {"tool_call_id": id_}}
+
+    calls = {"tool_calls": [told("a", RETRIEVE), told("b", "weather")]}
+    history = [
+        ASKED,
+        {"role": "assistant", "blocks": [], "additional_kwargs": calls},
+        result("a", "recalled words"),
+        result("b", "rain"),
+    ]
+    rain = {"role": "tool", "blocks": [{"block_type": "text", "text": "rain"}]}
+    said, response = captured(service, memory, [*history, TOLD])
+    assert [message for message in said if message.get("blocks")] == [ASKED, rain]
+    assert response == TOLD
+    memory.handle(openai_reply((RETRIEVE, "{}")), session=history)
+    limited = memory.handle(
+        openai_reply(*[(RETRIEVE, f'{{"query":"{n}"}}') for n in range(9)]), session=history
+    )
+    alone = memory.handle(openai_reply(*[(RETRIEVE, f'{{"query":"{n}"}}') for n in range(9)]))
+    assert sum(outcome.ok for outcome in limited.outcomes) == sum(o.ok for o in alone.outcomes) - 1
