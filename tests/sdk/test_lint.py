@@ -1,11 +1,15 @@
 """What providers refuse, told before it is sent."""
 
+import sys
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from halo_sdk._plain import plain
 from halo_sdk.dialects import DIALECTS
 from halo_sdk.errors import HaloConfigError
 from halo_sdk.functions import FUNCTIONS
@@ -106,6 +110,13 @@ TABLE = [
         holding({"type": "array", "items": {**GOOD, "required": ["town"]}}),
         {**GOOD, "anyOf": [{"required": ["city"]}], "type": "object"},
     ),
+    schemas(
+        "unknown_required",
+        EVERY,
+        "required",
+        {"type": "object", "required": ["town"]},
+        holding({"type": "object", "required": ["town"]}),
+    ),
     *(
         schemas("root_union", STRICT, word, {**GOOD, word: [GOOD]}, GOOD)
         for word in ("oneOf", "anyOf", "allOf")
@@ -181,6 +192,34 @@ TABLE = [
         "properties.city.items",
         holding({"type": "ARRAY"}),
         holding({"type": "ARRAY", "items": TEXT}),
+    ),
+    *(
+        schemas(
+            "missing_items",
+            OPENAI,
+            "properties.city.items",
+            refuse(listed),
+            refuse({**listed, "items": TEXT}),
+            strict=strict,
+        )
+        for refuse, strict in ((holding, False), (closed, True))
+        for listed in (
+            {"type": "array"},
+            {"type": ["array", "null"]},
+            {"type": "array", "prefixItems": [TEXT]},
+        )
+    ),
+    *(
+        schemas(
+            "enum_not_text", PROTO, "properties.city.enum", holding(refused), holding({**TEXT, "enum": ["1"]})
+        )
+        for refused in (
+            {"type": "INTEGER", "enum": [1]},
+            {"type": "NUMBER", "enum": ["1"]},
+            {"type": "STRING", "enum": ["a", None]},
+            {"type": "STRING", "enum": ["a", ""]},
+            {"enum": ["a"]},
+        )
     ),
     schemas(
         "strict_open_object",
@@ -315,31 +354,6 @@ def test_some_providers_want_a_schema_of_every_function(dialect):
     assert [fault.code for fault in lint(tool, dialect)] == ["root_not_object"]
 
 
-def test_a_regular_expression_of_another_language_is_no_fault():
-    assert codes("openai", schema=holding({"type": "string", "pattern": r"^\p{L}+$"})) == []
-
-
-def test_a_tool_may_be_an_object():
-    function = SimpleNamespace(name="a b", description="d", parameters=GOOD, strict=False)
-    tool = SimpleNamespace(type="function", function=function)
-    assert [fault.code for fault in lint(tool, "openai")] == ["bad_name"]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(
-    "tool", [None, 5, "f", [], {}, {"type": "web_search"}, {"function_declarations": [5]}]
-)
-def test_a_tool_without_a_function_is_told_apart(dialect, tool):
-    assert [fault.code for fault in lint(tool, dialect)] == ["no_function"]
-
-
-@pytest.mark.parametrize("check", [lint, lint_history])
-@pytest.mark.parametrize("dialect", ["cohere", "", None, [], {}])
-def test_an_unknown_dialect_is_an_error_that_names_those_there_are(check, dialect):
-    with pytest.raises(HaloConfigError, match="openai"):
-        check({}, dialect)
-
-
 WORDS = st.sampled_from(
     "$defs $ref additionalProperties anyOf arguments array call_id content default description function "
     "function_declarations functionDeclarations id input_schema inputSchema items name namespace not object "
@@ -355,6 +369,277 @@ JUNK = st.recursive(
     ),
     max_leaves=25,
 )
+
+
+def mostly(right):
+    """Return what is mostly right, and sometimes anything."""
+    return st.one_of(right, right, right, JUNK)
+
+
+SCHEMAS = st.recursive(
+    st.just({}),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "additionalProperties": mostly(st.booleans() | inner),
+            "anyOf": mostly(st.lists(inner, min_size=1, max_size=2)),
+            "description": mostly(st.text(max_size=3)),
+            "enum": mostly(st.lists(LEAVES, max_size=2)),
+            "items": mostly(inner),
+            "properties": mostly(st.dictionaries(st.text(max_size=3), inner, max_size=2)),
+            "required": mostly(st.lists(st.text(max_size=1), max_size=2)),
+            "type": mostly(st.sampled_from("array boolean integer null number object string text".split())),
+            "format": JUNK,
+        },
+    ),
+    max_leaves=6,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(schema=SCHEMAS)
+def test_a_schema_is_valid_when_its_meta_schema_says_so(schema):
+    judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    assert ("invalid_schema" in codes("mcp", schema=schema)) is not judge.is_valid(plain(schema))
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value"),
+    [
+        *(("additionalProperties", value) for value in (None, 5, {"type": 5})),
+        *(("anyOf", value) for value in (None, [], {}, [5], [{"items": 5}])),
+        ("description", 5),
+        *(("enum", value) for value in (None, {}, "a")),
+        *(("items", value) for value in (None, [TEXT], {"enum": 5})),
+        *(("properties", value) for value in (None, [], {"city": 5}, {"city": {"anyOf": []}})),
+        *(("required", value) for value in (None, "a", [5], [["a"]], ["a", "a"])),
+        *(("type", value) for value in (None, 5, "text", "STRING", {}, [])),
+    ],
+)
+def test_a_common_keyword_used_badly_is_a_fault(keyword, value):
+    assert "invalid_schema" in codes("mcp", schema=holding({keyword: value}))
+
+
+@pytest.mark.parametrize("session", ["model", "app"])
+def test_our_own_declarations_are_checked_without_a_library_that_is_slow_to_load(session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    for function, dialect in product(FUNCTIONS.values(), DIALECTS):
+        for strict in {False, session == "app"}:
+            assert lint(function.declaration(session, strict=strict), dialect) == []
+
+
+def test_a_regular_expression_of_another_language_is_no_fault():
+    assert codes("openai", schema=holding({"type": "string", "pattern": r"^\p{L}+$"})) == []
+
+
+def test_a_tool_may_be_an_object():
+    function = SimpleNamespace(name="a b", description="d", parameters=GOOD, strict=False)
+    tool = SimpleNamespace(type="function", function=function)
+    assert [fault.code for fault in lint(tool, "openai")] == ["bad_name"]
+
+
+FUNCTION = {"name": "f", "description": "d", "parameters": GOOD}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "tool",
+    [
+        None,
+        5,
+        "f",
+        {},
+        {"type": "function"},
+        {"type": "function", "function": None},
+        {"type": ""},
+        {"google_search": None},
+        {"function_declarations": []},
+        {"function_declarations": [5]},
+        {"function_declarations": [{"description": "d"}]},
+        {"parameters_json_schema": None, "description": "d"},
+    ],
+    ids=str,
+)
+def test_what_is_no_tool_is_told_apart(dialect, tool):
+    assert [fault.code for fault in lint(tool, dialect)] == ["no_function"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "spelling"),
+    [
+        *((dialect, "openai") for dialect in DIALECTS if dialect != "openai"),
+        *((dialect, GEMINI_PARAMETERS) for dialect in DIALECTS if dialect != "gemini"),
+        ("openai", "openai-responses"),
+        ("openai", "anthropic"),
+        ("gemini", "gemini-interactions"),
+    ],
+)
+def test_a_function_in_another_providers_spelling_is_none(dialect, spelling):
+    tool, _ = told(spelling)
+    assert [fault.code for fault in lint(tool, dialect)] == ["no_function"]
+
+
+OTHER_KINDS = {
+    "openai": [{"type": "custom", "custom": {"name": "a b"}}, {"type": "something_new"}],
+    "openai-responses": [
+        {"type": "web_search"},
+        {"type": "file_search", "vector_store_ids": ["v"]},
+        {"type": "mcp", "server_label": "a b", "server_url": "https://mcp.invalid"},
+        {"type": "custom", "name": "f", "format": {"type": "text"}},
+        {"type": "tool_search", "parameters": {}},
+        {"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "f"}]},
+    ],
+    "anthropic": [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 5},
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "mcp_toolset", "mcp_server_name": "s"},
+    ],
+    "gemini": [
+        {"google_search": {}},
+        {"googleSearch": {}},
+        {"code_execution": {}, "url_context": {}},
+        {"file_search": {"file_search_store_names": ["s"]}},
+        {"mcp_servers": [{"name": "s"}]},
+        {"something_new": {}, "function_declarations": None},
+        {"something_new": {}, "functionDeclarations": []},
+        SimpleNamespace(google_maps=SimpleNamespace()),
+    ],
+    "gemini-interactions": [{"type": "google_search"}, {"type": "mcp_server", "name": "s", "url": "u"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool"), [(dialect, tool) for dialect, tools in OTHER_KINDS.items() for tool in tools]
+)
+def test_a_tool_that_declares_no_function_by_design_has_nothing_to_check(dialect, tool):
+    assert lint(tool, dialect) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool"),
+    [
+        ("gemini", {"function_declarations": [FUNCTION, 5]}),
+        ("gemini", {"function_declarations": [FUNCTION, {"description": "d"}], "google_search": {}}),
+        ("openai-responses", {"type": "namespace", "tools": [{"type": "custom", "name": "f"}, {}]}),
+    ],
+)
+def test_a_broken_function_is_told_apart_from_those_beside_it(dialect, tool):
+    assert [(fault.code, fault.where) for fault in lint(tool, dialect)] == [("no_function", "[1]")]
+
+
+def test_a_function_may_say_that_it_is_one_or_be_silent():
+    tool, _ = told("anthropic", name="a b")
+    for kind in ({}, {"type": None}, {"type": "custom"}):
+        assert [fault.code for fault in lint({**tool, **kind}, "anthropic")] == ["bad_name"]
+
+
+@pytest.mark.parametrize("more", [{}, {"tools": []}, {"tools": None}])
+def test_a_namespace_of_nothing_declares_no_function(more):
+    tool = {"type": "namespace", "name": "n", **more}
+    assert [fault.code for fault in lint(tool, "openai-responses")] == ["no_function"]
+
+
+def test_functions_beside_a_providers_own_tool_are_checked():
+    tool, dialect = told(GEMINI_PARAMETERS, name="9a")
+    assert [fault.code for fault in lint({**tool, "google_search": {}}, dialect)] == ["bad_name"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "tools", [[FUNCTION], (FUNCTION,), [], {"tools": [FUNCTION]}, SimpleNamespace(tools=[FUNCTION])], ids=str
+)
+def test_several_tools_are_told_from_one(dialect, tools):
+    (fault,) = lint(tools, dialect)
+    assert fault == Fault("not_one_tool", "", "`lint` takes one element of `tools`: call it for each")
+
+
+DEFINED = {"$defs": {"a/b": {"properties": {"town": TEXT}}}}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"allOf": [{"properties": {"town": TEXT}}]},
+        {"anyOf": [GOOD, {"oneOf": [{"properties": {"town": TEXT}}]}]},
+        {"if": {"required": ["city"]}, "then": {"properties": {"town": TEXT}}},
+        {"dependentSchemas": {"city": {"properties": {"town": TEXT}}}},
+        {"patternProperties": {"^t": TEXT}},
+        {"$ref": "#/$defs/a~1b", **DEFINED},
+        {
+            "allOf": [{"$ref": "#/$defs/a%2Fb"}, {"$ref": "#"}],
+            "$defs": {"a/b": {"properties": {"town": TEXT}}},
+        },
+        {"allOf": [{"$ref": "https://schemas.invalid/town"}]},
+        {"allOf": [{"$ref": "#town"}]},
+        {"$ref": 5},
+        {"$dynamicRef": "#town"},
+    ],
+    ids=str,
+)
+def test_what_is_required_may_be_declared_beside_it(beside):
+    assert "unknown_required" not in codes("mcp", schema={**GOOD, "required": ["town"], **beside})
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ({"allOf": [{"properties": {"town": TEXT}, "required": ["city", "town"]}]}, []),
+        ({"allOf": [{"properties": {"town": TEXT}, "required": ["village"]}]}, ["allOf.0.required"]),
+        ({"anyOf": [{"required": ["city"]}, {"required": ["village"]}]}, ["anyOf.1.required"]),
+        ({"not": {"properties": {"town": TEXT}, "required": ["village"]}}, []),
+        ({"required": ["town"], "allOf": [{"$ref": "#"}]}, ["required"]),
+        ({"required": ["town"], **DEFINED}, ["required"]),
+    ],
+)
+def test_what_is_required_is_looked_for_in_all_that_is_said_of_one_value(more, where):
+    faults = lint(*told("mcp", {**GOOD, **more}))
+    assert [fault.where for fault in faults if fault.code == "unknown_required"] == where
+
+
+@pytest.mark.parametrize("pointer", ["#/$defs/a~1b", "#/$defs/a%2Fb"])
+def test_a_definition_is_judged_where_it_is_used_and_once(pointer):
+    defined = {"$defs": {"a/b": {"properties": {"street": TEXT}, "required": ["city", "street"]}}}
+    reference = {"$ref": pointer}
+    apart = {"type": "object", "properties": {"from": reference, "to": reference}, **defined}
+    (fault,) = lint(*told("mcp", apart))
+    assert (fault.code, fault.where) == ("unknown_required", "$defs.a/b.required")
+    assert codes("mcp", schema={**GOOD, "allOf": [reference], **defined}) == []
+
+
+def test_a_chain_of_references_may_be_long_and_closed():
+    chain = {f"d{at}": {"$ref": f"#/$defs/d{(at + 1) % 5_000}"} for at in range(5_000)}
+    schema = {**GOOD, "required": ["town"], "allOf": [{"$ref": "#/$defs/d0"}], "$defs": chain}
+    assert "unknown_required" in codes("mcp", schema=schema)
+
+
+PROTO_SPELLED = holding({"type": "ARRAY"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "faults"),
+    [
+        (PROTO_SPELLED, ["missing_items"]),
+        ({"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}, []),
+        ({"type": "OBJECT", "properties": {"city": {"const": "a"}}}, ["unknown_keyword"]),
+        (holding({"type": "array", "prefixItems": [{"const": "a"}]}), []),
+    ],
+)
+def test_a_bare_declaration_in_capitals_is_geminis_own(schema, faults):
+    tool = {"name": "f", "description": "d", "parameters": schema}
+    assert [fault.code for fault in lint(tool, "gemini")] == faults
+
+
+def test_capitals_are_no_types_of_anybody_elses():
+    for dialect in set(DIALECTS) - {"gemini"}:
+        tool = {"name": "f", "description": "d", "parameters": PROTO_SPELLED}
+        assert "invalid_schema" in [fault.code for fault in lint(tool, dialect)]
+
+
+@pytest.mark.parametrize("check", [lint, lint_history])
+@pytest.mark.parametrize("dialect", ["cohere", "", None, [], {}])
+def test_an_unknown_dialect_is_an_error_that_names_those_there_are(check, dialect):
+    with pytest.raises(HaloConfigError, match="openai"):
+        check({}, dialect)
 
 
 @pytest.mark.parametrize("spelling", EVERY)
