@@ -176,7 +176,8 @@ def _raw_entries(result: Any) -> list[Json] | None:
     entries = result.get("rawEntries")
     if isinstance(entries, list):
         return [entry for entry in entries if isinstance(entry, dict)]
-    return _raw_entries(result.get("functionResponse") or result.get("output"))
+    envelopes = ("functionResponse", "output", "result")
+    return _raw_entries(next((result[name] for name in envelopes if result.get(name)), None))
 
 
 def _told(entries: list[Json], asking: set[str]) -> Iterator[Told]:
@@ -603,7 +604,7 @@ class _Endpoint(BaseHTTPRequestHandler):
             response = write_gemini(decide(read_gemini(body)), body, model)
             self._send(200, "text/event-stream", _events([json.dumps(response)]))
         elif body.get("stream"):
-            self._error(400, "This route answers in one piece only.")
+            self._error(400, "This route answers in one piece only: leave out `stream`.")
         elif path == "/v1/responses":
             self._send_json(200, write_responses(decide(read_responses(body)), body))
         elif path == "/v1/messages":
@@ -646,5 +647,7 @@ if __name__ == "__main__":
     with ScriptedModel() as server:
         print(f"OPENAI_BASE_URL={server.base_url}/v1 OPENAI_API_KEY=none")
         print(f"ANTHROPIC_BASE_URL={server.base_url} ANTHROPIC_API_KEY=none")
-        print(f"GOOGLE_GEMINI_BASE_URL={server.base_url} GEMINI_API_KEY=none", flush=True)
+        print(f"GOOGLE_GEMINI_BASE_URL={server.base_url} GEMINI_API_KEY=none")
+        print("export OPENAI_BASE_URL ANTHROPIC_BASE_URL GOOGLE_GEMINI_BASE_URL", end=" ")
+        print("OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY", flush=True)
         Event().wait()  # until interrupted

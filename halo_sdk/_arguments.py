@@ -124,9 +124,11 @@ def read_limit(value: object) -> int | None:
     return max(1, min(MAX_LIMIT, int(value)))
 
 
-def read_flag(value: object) -> object:
-    """Return true or false where it was written as text; anything else as it is, for the declaration to judge."""
-    return _FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else value
+def read_flag(value: object) -> bool | None:
+    """Return true or false, also where it was written as text."""
+    if isinstance(value, str):
+        return _FLAGS.get(value.strip().lower())
+    return value if isinstance(value, bool) else None
 
 
 def _number(text: str) -> float | None:

@@ -16,7 +16,7 @@ from functools import cache
 from weakref import WeakSet
 
 from halo_sdk._transport import AsyncTransport, Transport
-from halo_sdk._wire import Flow, is_outage
+from halo_sdk._wire import Flow
 from halo_sdk.errors import HaloConnectionError, HaloError, HaloTimeoutError
 from halo_sdk.types import CaptureResult
 
@@ -29,7 +29,8 @@ CAPACITY = 64
 class Captures:
     """Captures under way in a thread of their own.
 
-    The interpreter waits for them before it ends, but for a service that is out of reach only once.
+    The interpreter waits for them before it ends. Once it has begun to end, a service that gives no answer is tried only once:
+    what was to be stored after that is given up. One that answers, whatever it says, is asked to store each.
     """
 
     def __init__(self) -> None:
@@ -57,11 +58,13 @@ class Captures:
 
     def _carry_out(self, transport: Transport, flow: Flow[CaptureResult]) -> CaptureResult:
         if self._is_given_up:
-            raise HaloConnectionError("the program ended while memory was out of reach")
+            raise HaloConnectionError(
+                "given up: the program is ending, and the service gave no answer before"
+            )
         try:
             return transport.run(flow)
-        except HaloError as error:
-            self._is_given_up = is_outage(error) and self._is_last_chance()
+        except HaloConnectionError:
+            self._is_given_up = self._is_last_chance()
             raise
 
     def _is_last_chance(self) -> bool:

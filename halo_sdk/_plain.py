@@ -25,12 +25,18 @@ _BINARY = bytes | bytearray | memoryview
 _WIDEST_INT_BITS = 1_000  # still a finite float; Python refuses to print integers beyond 4,300 digits
 
 
+class Substitute(str):
+    """Text nobody wrote: what stands for a value that is neither text nor anything JSON has."""
+
+    __slots__ = ()
+
+
 def plain(value: object) -> Any:
     """Return `value` as plain JSON.
 
     Never raises for what a provider's SDK can hold: text with lone surrogates is repaired (U+FFFD), bytes become a placeholder,
     numbers JSON cannot express become null, what is nested deeper than `MAX_DEPTH` is cut, and an object of an unknown kind
-    becomes its type's name.
+    becomes its type's name, as a `Substitute`.
     """
     return _plain(value, 0)
 
@@ -65,8 +71,8 @@ def _plain_leaf(value: object) -> Any:
     if isinstance(value, _BINARY):
         return omitted(bytes(value))
     if isinstance(value, date | time):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID | Decimal) else f"<{type(value).__name__}>"
+        return Substitute(value.isoformat())
+    return Substitute(value if isinstance(value, UUID | Decimal) else f"<{type(value).__name__}>")
 
 
 def _fields(value: object) -> Mapping[Any, Any] | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from halo_sdk._budget import cut_to_fit
-from halo_sdk._plain import omitted, plain, size_bytes
+from halo_sdk._plain import Substitute, omitted, plain, size_bytes
 from halo_sdk.dialects import (
     calls_in,
     detected,
@@ -158,6 +158,12 @@ class Conversation:
     response: dict[str, Any] | None = None
     truncated: bool = False
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody says anything in it: no words, no picture, only calls and their results, or nothing at all."""
+        said = (self.response, *self.session_data.get("messages", ()))
+        return not any(_holds_words(message) for message in said)
+
 
 def opened(session: object) -> Session:
     """Read a conversation in any form an application may hold it.
@@ -169,11 +175,11 @@ def opened(session: object) -> Session:
         HaloConfigError: It is none of these.
     """
     value = plain(session)
-    if isinstance(session, str):
+    if _is_text(value):
         return Session({}, [_spoken("user", value)])
     if isinstance(value, list):
         return Session({}, _messages(value))
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _is_placeholder(value):
         raise HaloConfigError("a conversation is a list of messages, session data with `messages`, or text")
     listed = next((name for name in _LISTS if isinstance(value.get(name), list)), None)
     if listed is not None:
@@ -192,17 +198,20 @@ def exchange(session: Session, response: object) -> Conversation:
 
     Raises:
         EmptyAnswerError: The answer says nothing.
-        HaloConfigError: The answer is of no known kind, or there is no exchange at all.
+        HaloConfigError: The answer is of no known kind, or nobody said anything at all.
     """
     messages = _answer_last(_spoken_by_anybody(session.messages))
-    if not messages and response is None:
-        raise HaloConfigError("there is nothing to capture: no message, and no response")
     if response is not None:
         turn = _answer_last(_spoken_by_anybody(_turn_of(response)))
     elif messages and _is_models(messages[-1]):
         turn = [messages.pop()]
     else:
-        return _travelling(session.state, messages, None)
+        conversation = _travelling(session.state, messages, None)
+        if conversation.is_silent:
+            raise HaloConfigError(
+                "there is nothing to capture: no message says anything, and no response is given"
+            )
+        return conversation
     said = cleaned(turn[-1:])
     if not said or not _has_words(said[0]):
         raise EmptyAnswerError("there is no answer to capture: the model said nothing")
@@ -220,7 +229,9 @@ def so_far(session: Session) -> Conversation:
 
 def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
     spoken = [_from_short(each) for each in values]
-    messages = [each for each in spoken if each is None or isinstance(each, dict)]
+    messages = [
+        each for each in spoken if each is None or (isinstance(each, dict) and not _is_placeholder(each))
+    ]
     if len(messages) < len(spoken):
         logger.warning(
             "%d elements of a conversation are no messages, and are left out", len(spoken) - len(messages)
@@ -230,12 +241,17 @@ def _messages(values: Sequence[Any]) -> list[dict[str, Any] | None]:
 
 def _from_short(value: Any) -> Any:
     """Return a message written as mere words of the end user's, or as a pair of role and words; any other as it is."""
-    if isinstance(value, str):
+    if _is_text(value):
         return _spoken("user", value)
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
+    if isinstance(value, list) and len(value) == 2 and all(_is_text(part) for part in value):
         role, words = value
         return _spoken(_SHORT_ROLES[role], words) if role in _SHORT_ROLES else value
     return value
+
+
+def _is_text(value: object) -> bool:
+    """Tell whether plain JSON is text that somebody wrote."""
+    return isinstance(value, str) and not isinstance(value, Substitute)
 
 
 def _spoken(role: str, text: str) -> dict[str, Any]:
@@ -247,9 +263,9 @@ def _turn_of(response: object) -> list[dict[str, Any] | None]:
     if isinstance(response, Accumulator):
         return list(response.turn)
     value = plain(response)
-    if isinstance(value, str):
+    if _is_text(value):
         return [_spoken("assistant", value)]
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _is_placeholder(value):
         raise HaloConfigError("a response is text, a message, or a provider's reply")
     if "role" not in value and isinstance(value.get("message"), dict):
         value = value["message"]  # some frameworks and local models wrap it
@@ -440,4 +456,4 @@ def _holds_words(value: Any) -> bool:
         return _is_placeholder(value) or any(_holds_words(part) for part in said)
     if isinstance(value, list):
         return any(_holds_words(part) for part in value)
-    return bool(value.strip()) if isinstance(value, str) else isinstance(value, int | float)
+    return bool(value.strip()) if _is_text(value) else isinstance(value, int | float)

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from numbers import Real
 from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -103,10 +104,10 @@ class Policy:
     async_sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
-            raise HaloConfigError("timeout must be a positive number of seconds")
-        if self.max_retries < 0:
-            raise HaloConfigError("max_retries must not be negative")
+        if not (isinstance(self.timeout_s, Real) and math.isfinite(self.timeout_s) and self.timeout_s > 0):
+            raise HaloConfigError(f"timeout must be a positive number of seconds, not {self.timeout_s!r}")
+        if not (isinstance(self.max_retries, Real) and self.max_retries >= 0):
+            raise HaloConfigError(f"max_retries must be a number from 0 on, not {self.max_retries!r}")
 
     def retrying(self, deadline: float) -> dict[str, Any]:
         """Return the arguments that make tenacity, of either colour, retry within the deadline."""
@@ -153,7 +154,10 @@ class Policy:
         except _exceptions("TimeoutError", "TimeoutException") as error:
             raise HaloTimeoutError(f"no complete answer within {self.timeout_s:g} s") from error
         except _exceptions("RequestError", "StreamError") as error:
-            raise HaloConnectionError(f"no answer from {self.base_url} ({type(error).__name__})") from error
+            why = type(error).__name__
+            raise HaloConnectionError(
+                f"no answer from {self.base_url} ({why}): is a service running there, such as `halo serve`?"
+            ) from error
 
     def settled(self, request: Request, response: Any, body: bytes) -> Reply:
         """Return a successful reply.

@@ -545,7 +545,8 @@ def _with_options(
 ) -> tuple[ResultOptions, Policy]:
     """Return what to tell and how to send, with those options that are not None."""
     if unknown := options.keys() - CallOptions.__annotations__.keys():
-        raise TypeError(f"unexpected options: {', '.join(sorted(unknown))}")
+        known = ", ".join(CallOptions.__annotations__)
+        raise TypeError(f"unexpected options: {', '.join(sorted(unknown))}; known are {known}")
     given = {name: value for name, value in options.items() if value is not None}
     return (
         replace(results, **_renamed(given, on_error="on_error", max_result_chars="max_chars")),
@@ -596,7 +597,9 @@ def _checked_url(url: str, *, insecure: bool) -> str:
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment:
-        raise HaloConfigError("base_url must look like https://host or https://host/path")
+        raise HaloConfigError(
+            "base_url must look like https://host or https://host/path; on this machine also like http://127.0.0.1:8765"
+        )
     if parts.username is not None:
         raise HaloConfigError("base_url must not hold a credential; pass api_key=")
     if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname or ""):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, Literal
 
 from halo_sdk import dialects
@@ -69,10 +70,12 @@ class ResultOptions:
     max_chars: int
 
     def __post_init__(self) -> None:
-        if self.on_error not in {"result", "raise"}:
+        if self.on_error not in ("result", "raise"):
             raise HaloConfigError(f'on_error must be "result" or "raise", not {self.on_error!r}')
-        if self.max_chars < SMALLEST_RESULT_CHARS:
-            raise HaloConfigError(f"max_result_chars must be at least {SMALLEST_RESULT_CHARS}")
+        if not (isinstance(self.max_chars, Real) and self.max_chars >= SMALLEST_RESULT_CHARS):
+            raise HaloConfigError(
+                f"max_result_chars must be a number from {SMALLEST_RESULT_CHARS} on, not {self.max_chars!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

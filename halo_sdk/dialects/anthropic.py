@@ -57,7 +57,7 @@ class Anthropic(Dialect):
 
     def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
         """Read a tool of the application's own; those the service runs itself declare no function."""
-        if (tool.get("type") or "custom") != "custom":
+        if tool.get("type", "custom") != "custom":
             return []
         return [declaration(tool, "input_schema", strict=tool.get("strict"))]
 

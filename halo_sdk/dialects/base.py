@@ -100,10 +100,6 @@ class History(ABC):
         """Tell whether a message was said by the end user, so that a new turn begins."""
         return False
 
-    def beside(self, message: Mapping[str, Any]) -> Iterator[Part]:  # noqa: ARG002
-        """Yield calls a message tells of beside what it says: nothing of them is kept, but their results are known by them."""
-        yield from ()
-
     def parts(self, message: Mapping[str, Any]) -> Iterator[Part]:
         """Yield the calls and results of a message, itself first."""
         for value in (message, *(part for field in self.fields for part in _elements(message.get(field)))):
@@ -113,10 +109,7 @@ class History(ABC):
 
     def own_calls(self, message: Mapping[str, Any]) -> int:
         """Return how many calls of HALO's functions a message carries."""
-        told = (self.parts(message), self.beside(message))  # the same calls, where a message has both
-        return max(
-            sum(not isinstance(part, Answered) and is_own(part.name) for part in parts) for parts in told
-        )
+        return sum(not isinstance(part, Answered) and is_own(part.name) for part in self.parts(message))
 
     def without_own_calls(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a history without HALO's calls and their results, and without results whose call is gone.
@@ -137,8 +130,6 @@ class _Pairs:
 
     def kept(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return what stays of a message, or None."""
-        for part in self._history.beside(message):
-            self._part_goes(part)
         if self._goes(message):
             return None
         changed: dict[str, Any] = {}
@@ -154,9 +145,7 @@ class _Pairs:
         return kept if says_something(kept) else None
 
     def _goes(self, value: object) -> bool:
-        return self._part_goes(self._history.part(value) if isinstance(value, dict) else None)
-
-    def _part_goes(self, part: Part | None) -> bool:
+        part = self._history.part(value) if isinstance(value, dict) else None
         if isinstance(part, Settled):
             return is_own(part.name)
         if isinstance(part, Called):

@@ -36,7 +36,10 @@ _REPLY_FIELDS = frozenset(
         "model_version",
     }
 )
-_SCHEMA_FIELDS = ("parameters_json_schema", "parametersJsonSchema", "parameters")
+DECLARATIONS = ("function_declarations", "functionDeclarations")
+JSON_SCHEMA = ("parameters_json_schema", "parametersJsonSchema")
+"""Where a tool holds its functions, and a function its JSON Schema; `parameters` holds a schema of Gemini's own kind."""
+
 _PIECEMEAL = ("partialArgs", "partial_args", "willContinue", "will_continue")
 """Fields of a call whose arguments come in pieces, which only one hosting of the models can do and nobody asks for unawares."""
 
@@ -63,8 +66,9 @@ class Gemini(Dialect):
 
     def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
         """Read every function of a tool, whichever of the two schema fields it uses."""
-        listed = mappings(either(tool, "function_declarations", "functionDeclarations"))
-        return [declaration({**each, "schema": either(each, *_SCHEMA_FIELDS)}, "schema") for each in listed]
+        schemas = (*JSON_SCHEMA, "parameters")
+        listed = mappings(either(tool, *DECLARATIONS))
+        return [declaration({**each, "schema": either(each, *schemas)}, "schema") for each in listed]
 
     def recognises(self, reply: object) -> bool:
         """Tell by a response's fields, or by a bare content of role `model`."""

@@ -49,8 +49,8 @@ class OpenAI(Dialect):
         ]
 
     def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
-        """Read what is under `function`."""
-        function = mapping(tool.get("function"))
+        """Read what is under `function`, unless the tool says that it is something else."""
+        function = mapping(tool.get("function")) if tool.get("type", "function") == "function" else {}
         return [declaration(function, "parameters", strict=function.get("strict"))] if function else []
 
     def recognises(self, reply: object) -> bool:

@@ -44,9 +44,7 @@ class OpenAIResponses(Dialect):
         return [{"type": "function", **each.to_dict(), "strict": strict} for each in declarations]
 
     def declared(self, tool: Mapping[str, Any]) -> list[Declaration]:
-        """Read a function, or every function of a namespace."""
-        if tool.get("type") == "namespace":
-            return [each for inner in mappings(tool.get("tools")) for each in self.declared(inner)]
+        """Read a function. Those of a namespace are tools of their own."""
         function = tool.get("type") == "function"
         return [declaration(tool, "parameters", strict=tool.get("strict"))] if function else []
 

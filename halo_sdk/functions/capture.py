@@ -37,12 +37,15 @@ class Capture(Function):
         return {"type": "object", "properties": {"asked": asked}}
 
     def request(self, made: Invocation) -> Request:
-        """Store the application's history, without a key: the service knows a history it has seen by its content.
+        """Store the application's history, without a key: the service knows a repetition by its content.
 
-        So a call made twice captures once, while two conversations that begin with the same words, on different days, are two.
+        It knows a history of several messages again whatever was captured in between. The first words of a conversation, sent
+        alone, it takes for a repetition only within its duplicate window, and only while they are the newest exchange; said
+        later, or after something else, they are stored anew. So a call made twice captures once, and two conversations that
+        begin alike are two.
         """
         conversation = None if made.session is None else so_far(made.session)
-        if conversation is None or not conversation.session_data.get("messages"):
+        if conversation is None or conversation.is_silent:
             raise ToolCallError(
                 "there is no conversation to keep; answer without calling this function again"
             )

@@ -11,7 +11,7 @@ from halo_sdk._plain import plain
 from halo_sdk.dialects.base import Dialect, mapping
 from halo_sdk.lint.base import Fault, known, under
 from halo_sdk.lint.history import lint_history
-from halo_sdk.lint.reading import GEMINI_PARAMETERS, is_of_another_kind, is_several, read, split
+from halo_sdk.lint.reading import GEMINI_PARAMETERS, is_of_another_kind, is_several, looks_like, read, split
 from halo_sdk.lint.rules import RULES, Rule
 
 __all__ = ["GEMINI_PARAMETERS", "RULES", "Fault", "Rule", "lint", "lint_history"]
@@ -55,4 +55,7 @@ def _faults(tool: Mapping[str, Any], dialect: Dialect, where: str) -> list[Fault
         ]
     if is_of_another_kind(tool, dialect):
         return []
-    return [Fault("no_function", where, f"no function of {dialect.name!r} is declared in this tool")]
+    message = f"no function of {dialect.name!r} is declared in this tool"
+    other = looks_like(tool, dialect)
+    hint = f"; this looks like a tool for {other!r}" if other else ""
+    return [Fault("no_function", where, message + hint)]

@@ -13,8 +13,10 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from halo_sdk.dialects import DIALECTS
 from halo_sdk.dialects.base import Dialect, declaration, either, mapping, mappings
-from halo_sdk.lint.schemas import SCHEMAS, SCHEMAS_BY_NAME, kinds, walk
+from halo_sdk.dialects.gemini import DECLARATIONS, JSON_SCHEMA
+from halo_sdk.lint.schemas import SCHEMAS, SCHEMAS_BY_NAME, TYPES, kinds, walk
 from halo_sdk.types import Declaration
 
 GEMINI_PARAMETERS = "gemini parameters"
@@ -24,15 +26,29 @@ _PROVIDERS = {
     "anthropic": "Anthropic",
     "gemini": "Gemini",
     "gemini-interactions": "Gemini",
-    GEMINI_PARAMETERS: "Gemini, under `parameters`,",
+    GEMINI_PARAMETERS: "Gemini under `parameters`",
     "json-schema": "most providers",
     "mcp": "MCP",
     "openai": "OpenAI",
     "openai-responses": "OpenAI",
 }
-_GEMINI_LISTS = ("function_declarations", "functionDeclarations")
-_GEMINI_JSON_FIELDS = ("parameters_json_schema", "parametersJsonSchema")
-_SCHEMA_FIELDS = ("parameters", *_GEMINI_JSON_FIELDS, "input_schema", "inputSchema")
+_OWN_SCHEMA = {
+    "anthropic": ("input_schema",),
+    "gemini": ("parameters", *JSON_SCHEMA),
+    "gemini-interactions": ("parameters",),
+    "mcp": ("inputSchema",),
+    "openai": ("parameters",),
+    "openai-responses": ("parameters",),
+}
+"""Dialect of a provider -> where a function's schema stands in it."""
+
+_SCHEMA_FIELDS = tuple({field for fields in _OWN_SCHEMA.values() for field in fields})
+_OF_FUNCTIONS = frozenset({"function", "properties", *DECLARATIONS, *_SCHEMA_FIELDS})
+"""Fields that speak of a function or of its arguments, whichever provider's."""
+
+_SEARCH = "tool_search"
+"""The one kind of tool that has a schema without being a function."""
+
 _NEEDS_SCHEMA = frozenset({"anthropic", "mcp"})
 
 _FUNCTION_KINDS = {
@@ -85,7 +101,7 @@ def is_several(tool: object) -> bool:
 
 def split(tool: Mapping[str, Any], dialect: Dialect) -> list[Mapping[str, Any]]:
     """Return a tool as tools of one function each."""
-    declared = either(tool, *_GEMINI_LISTS) if dialect.name == "gemini" else None
+    declared = either(tool, *DECLARATIONS) if dialect.name == "gemini" else None
     if isinstance(declared, list) and declared:
         return [{"function_declarations": [each]} for each in declared]
     inner = tool.get("tools") if dialect.name == "openai-responses" else None
@@ -113,7 +129,7 @@ def read(tool: Mapping[str, Any], dialect: Dialect) -> Told | None:
     told = next(iter(dialect.declared(given)), None)
     if told is None:
         return None
-    if dialect.name != "gemini" or either(fields, *_GEMINI_JSON_FIELDS) is not None:
+    if dialect.name != "gemini" or either(fields, *JSON_SCHEMA) is not None:
         return Told(told, dialect.name, fields)
     spelled = {**told.to_dict(), "parameters": _from_proto(told.parameters)}
     return Told(declaration(spelled, "parameters"), GEMINI_PARAMETERS, fields)
@@ -123,17 +139,35 @@ def is_of_another_kind(tool: Mapping[str, Any], dialect: Dialect) -> bool:
     """Tell whether a tool declares no function by design: the provider carries it out itself, or it takes free text."""
     if dialect.name == "gemini":
         given = {key: value for key, value in tool.items() if value is not None and value != []}
-        parts = {"function", *_GEMINI_LISTS, *_SCHEMA_FIELDS}
         objects = all(isinstance(value, dict) or mappings(value) for value in given.values())
-        return bool(given) and objects and parts.isdisjoint(given)
-    kind = tool.get("type")
-    functions = _FUNCTION_KINDS.get(dialect.name)
-    return functions is not None and isinstance(kind, str) and kind != "" and kind not in functions
+        return bool(given) and objects and not any(map(_speaks_of_a_function, (given, *given.values())))
+    kind, functions = tool.get("type"), _FUNCTION_KINDS.get(dialect.name)
+    if functions is None or not isinstance(kind, str) or kind == "" or kind in functions:
+        return False
+    return kind == _SEARCH or not _speaks_of_a_function(tool)
+
+
+def _speaks_of_a_function(value: object) -> bool:
+    """Tell whether a value tries to declare a function, or is the schema of something."""
+    fields = mapping(value)
+    given = {key for key in fields if fields[key] is not None}
+    return not _OF_FUNCTIONS.isdisjoint(given) or str(fields.get("type")).lower() in TYPES - {"null"}
+
+
+def looks_like(tool: Mapping[str, Any], dialect: Dialect) -> str | None:
+    """Return the name of the dialect a tool of none in this one is spelled in, if there is exactly one other."""
+    names = [name for name in _OWN_SCHEMA if name != dialect.name and _is_spelled_in(tool, name)]
+    return names[0] if len(names) == 1 else None
+
+
+def _is_spelled_in(tool: Mapping[str, Any], name: str) -> bool:
+    told = read(tool, DIALECTS[name])
+    return told is not None and either(told.fields, *_OWN_SCHEMA[name]) is not None
 
 
 def _function_fields(tool: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     if dialect == "gemini":
-        return next(iter(mappings(tool.get("function_declarations"))), {})
+        return next(iter(mappings(either(tool, *DECLARATIONS))), {})
     return mapping(tool.get("function")) if dialect == "openai" else tool
 
 

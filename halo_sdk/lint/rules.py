@@ -27,6 +27,7 @@ from halo_sdk.lint.schemas import (
     optional,
     properties,
     required,
+    values,
     walk,
 )
 
@@ -174,8 +175,8 @@ def _invalid_schema(told: Told) -> Iterator[Found]:
 
 def _unknown_required(told: Told) -> Iterator[Found]:
     found: dict[Found, None] = {}
-    for place in walk(told.schema):
-        parts = of_one_value(place, told.schema) if place.has_own_value else []
+    for place in values(told.schema):
+        parts = of_one_value(place, told.schema)
         if _may_declare_more(parts, told.schema):
             continue
         declared = {name for part in parts for name in properties(part.schema)}
@@ -292,11 +293,16 @@ def _missing_items(told: Told) -> Iterator[Found]:
 
 def _enum_not_text(told: Told) -> Iterator[Found]:
     for place in walk(told.schema):
-        values = place.schema.get("enum")
-        if not isinstance(values, list):
+        listed = place.schema.get("enum")
+        if not isinstance(listed, list):
             continue
-        is_text = all(isinstance(value, str) and value for value in values)
-        if not is_text or kinds(place.schema) != ["string"]:
+        is_text = all(isinstance(value, str) and value for value in listed)
+        if is_text and not kinds(place.schema):
+            yield (
+                under(place.where, "enum"),
+                f"an enum without a type beside it is refused by {told.provider}: say `STRING` there, not further in",
+            )
+        elif not is_text or kinds(place.schema) != ["string"]:
             yield (
                 under(place.where, "enum"),
                 f"an enum of anything but text is refused by {told.provider}: use strings, or `parameters_json_schema`",

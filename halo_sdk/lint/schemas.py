@@ -35,7 +35,10 @@ REFERENCES = ("$ref", "ref")
 
 _SAME_VALUE = frozenset({*UNIONS, "if", "then", "else", "dependentSchemas"})
 _NO_OWN_VALUE = frozenset({*_SAME_VALUE, "$defs", "definitions", "not"})
-_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_OF_MEMBERS = frozenset({"$dynamicRef", "patternProperties", "properties", "required"})
+"""What says which members an object has, or that it is said elsewhere."""
+
+TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 
 class Place(NamedTuple):
@@ -67,6 +70,23 @@ def walk(schema: Mapping[str, Any], where: str = "", level: int = 0, keyword: st
         yield from walk(inner, under(where, step), level, word)
 
 
+def values(root: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield the schemas that describe a value of their own, each once.
+
+    In the place of one that only leads to another, as a reference does, stands the one it leads to, through however many.
+    """
+    seen: set[int] = set()
+    for place in walk(root):
+        described = place if place.has_own_value else None
+        while described is not None and id(described.schema) not in seen:
+            seen.add(id(described.schema))
+            further = _further(described, root)
+            if described.where == "" or len(further) != 1 or not _OF_MEMBERS.isdisjoint(described.schema):
+                yield described
+                break
+            described = further[0]
+
+
 def of_one_value(place: Place, root: Mapping[str, Any]) -> list[Place]:
     """Return a schema and every schema that speaks of the same value: its alternatives, and those they refer to."""
     found: dict[int, Place] = {}
@@ -76,14 +96,19 @@ def of_one_value(place: Place, root: Mapping[str, Any]) -> list[Place]:
         if id(part.schema) in found:
             continue
         found[id(part.schema)] = part
-        waiting += [
-            Place(under(part.where, step), inner, keyword=word)
-            for word, step, inner in _within(part.schema)
-            if word in _SAME_VALUE
-        ]
-        if (target := _referred(part.schema, root)) is not None:
-            waiting.append(target)
+        waiting += _further(part, root)
     return list(found.values())
+
+
+def _further(place: Place, root: Mapping[str, Any]) -> list[Place]:
+    """Return the schemas one step from a schema that speak of the same value."""
+    target = _referred(place.schema, root)
+    alternatives = [
+        Place(under(place.where, step), inner, keyword=word)
+        for word, step, inner in _within(place.schema)
+        if word in _SAME_VALUE
+    ]
+    return alternatives if target is None else [*alternatives, target]
 
 
 def leads_elsewhere(schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
@@ -169,5 +194,5 @@ _COMMON: Mapping[str, Callable[[Any], bool]] = {
         and all(isinstance(name, str) for name in value)
         and len(set(value)) == len(value)
     ),
-    "type": lambda value: isinstance(value, str) and value in _TYPES,
+    "type": lambda value: isinstance(value, str) and value in TYPES,
 }

@@ -119,6 +119,7 @@ def test_the_loop_runs_as_printed(
     [loop] = [body for kind, body in FENCES if kind == "python" and "halo_server.embedded" in body]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HALO_EMBEDDER", "hashing")
+    monkeypatch.setattr(sys, "argv", ["program.py", "What format do I prefer for weekly reports?"])
     with halo_server.embedded(tmp_path / "halo-data", project="customer-product") as client:
         sent = {"projectKey": "customer-product", "endUserKey": "user_123"}
         said = {

@@ -1,22 +1,26 @@
 """Every example runs as printed and asserts its own outcome; here each is run the way its docstring says."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from examples.scripted_model import ScriptedModel
+
 ROOT = Path(__file__).parents[2]
 KEYS = {"OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"}
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the checkout, without any provider's key: the scripted model answers."""
+def run(*command: str, at: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command, in the checkout unless told otherwise, without any provider's key: the scripted model answers."""
     env = {name: value for name, value in os.environ.items() if name not in KEYS and name[:5] != "HALO_"}
     env |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'server'}", "PYTHONIOENCODING": "utf-8"}
+    env |= settings
     return subprocess.run(
-        command, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", timeout=120, check=False
+        command, cwd=at, env=env, capture_output=True, encoding="utf-8", timeout=120, check=False
     )
 
 
@@ -26,6 +30,26 @@ def test_an_example_reaches_the_outcome_it_asserts(name: str) -> None:
     done = run(sys.executable, "-m", f"examples.{name}")
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.process
+@pytest.mark.providers
+def test_the_first_program_of_the_readme_recalls_in_a_second_run_what_the_first_was_told(
+    tmp_path: Path,
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL)
+    [program] = [body for body in programs if "halo_server.embedded" in body]
+    told, asked = re.findall(r'`"([^"`]+)"`', readme)
+    with ScriptedModel() as model:
+        keys = {
+            "OPENAI_BASE_URL": f"{model.base_url}/v1",
+            "OPENAI_API_KEY": "none",
+            "HALO_EMBEDDER": "hashing",
+        }
+        answers = [run(sys.executable, "-c", program, words, at=tmp_path, **keys) for words in (told, asked)]
+    assert [answer.stderr for answer in answers] == ["", ""]
+    assert told in answers[1].stdout
 
 
 @pytest.mark.process

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from google import genai
 from google.genai.types import HttpOptions, HttpRetryOptions
 from openai import AsyncOpenAI, NotFoundError, OpenAI
 
+import halo_server
 from examples.scripted_model import (
     KEPT_INTERACTIONS,
     Interactions,
@@ -23,6 +26,8 @@ from examples.scripted_model import (
     decide,
     language,
 )
+from halo_sdk import Halo
+from halo_server.config import Settings
 from tests.compat import wires
 
 NAME = "halo_retrieve_end_user_memory"
@@ -240,6 +245,38 @@ def test_the_async_gemini_client_is_answered_alike(model: ScriptedModel) -> None
     assert calls[0].name == NAME
 
 
+@pytest.mark.providers
+def test_under_the_gemini_client_s_automatic_calling_an_answer_quotes_the_memory(
+    model: ScriptedModel, tmp_path: Path
+) -> None:
+    with (
+        halo_server.embedded(tmp_path, project="p", settings=Settings(embedder="hashing")) as server,
+        genai.Client(api_key="k", http_options=gemini_options(model)) as client,
+    ):
+        memory = Halo(http_client=server).for_user("u")
+        memory.capture("The fence will be dark green.", "Noted.")
+        config: Any = {"tools": memory.gemini_callables()}
+        told = client.models.generate_content(model="m", contents=QUESTION, config=config)
+    assert told.text is not None
+    assert "“The fence will be dark green.”" in told.text
+
+
+@pytest.mark.process
+def test_what_the_model_prints_sets_its_variables_when_it_is_pasted_into_a_shell() -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "examples.scripted_model"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        printed = "".join(run.stdout.readline() for _ in range(4))
+        run.terminate()
+    shown = subprocess.run(["sh", "-ec", printed + "env"], check=True, capture_output=True, text=True).stdout
+    variables = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    names = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+    assert len({variables[name].removesuffix("/v1") for name in names}) == 1
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+    assert {variables[name] for name in keys} == {"none"}
+
+
 def moves(wire: wires.Wire, reply: Any) -> list[Any]:
     """Return what the model said: blocks, steps or items."""
     return list(reply.content if wire.dialect == "anthropic" else wire.turn(reply))
@@ -294,7 +331,7 @@ def test_what_is_not_spoken_is_an_error_the_client_understands(
     model: ScriptedModel, wire: wires.Wire
 ) -> None:
     client = wire.client(model.base_url, awaited=False)
-    with pytest.raises(Exception, match="one piece only") as caught:
+    with pytest.raises(Exception, match="leave out `stream`") as caught:
         wire.ask(client, [wire.opening(QUESTION)], TOOLS[wire.dialect], stream=True)
     wire.close(client)
     assert getattr(caught.value, "status_code", None) == 400
@@ -470,6 +507,7 @@ def test_a_result_is_understood_in_every_envelope() -> None:
         answer(QUESTION, {"output": found}),
         answer(QUESTION, {"output": json.dumps(found)}),
         answer(QUESTION, {"functionResponse": found, "topics": []}),
+        answer(QUESTION, {"result": found}),
     }
     assert answers == {"You told me on 2026-03-02: “The fence will be dark green.”"}
 

@@ -282,6 +282,35 @@ def test_a_capture_the_model_triggers_again_and_again_is_one(
     assert (len(entries), len({receipt.to_dict()["rawEntryId"] for receipt in receipts})) == (1, 1)
 
 
+@pytest.mark.parametrize(("window_s", "entries"), [(600, 1), (0, 2)])
+def test_the_first_words_of_a_conversation_are_stored_anew_once_the_duplicate_window_is_over(
+    tmp_path: Path, window_s: int, entries: int
+) -> None:
+    opening = [{"role": "user", "content": "I drink my tea without sugar."}]
+    settings = WORDS.model_copy(update={"duplicate_window_s": window_s})
+    with halo_server.embedded(tmp_path, project="p", settings=settings) as client:
+        memory = Halo(http_client=client).for_user("u", tools=("capture",))
+        receipts = [
+            memory.call("halo_capture_end_user_memory", {}, session=opening).raw_entry_id for _ in range(2)
+        ]
+        assert len(memory.retrieve(query="tea").raw_entries) == len(set(receipts)) == entries
+
+
+@pytest.mark.parametrize(
+    ("earlier", "entries"), [([], 2), ([{"role": "user", "content": "Hello."}, PLAIN], 1)]
+)
+def test_only_a_history_of_several_messages_is_known_after_something_else_was_captured(
+    tmp_path: Path, earlier: list[dict[str, Any]], entries: int
+) -> None:
+    history = [*earlier, {"role": "user", "content": "I drink my tea without sugar."}]
+    with halo_server.embedded(tmp_path, project="p", settings=WORDS) as client:
+        memory = Halo(http_client=client).for_user("u", tools=("capture",))
+        for session in (history, [{"role": "user", "content": "The fence is green."}], history):
+            memory.call("halo_capture_end_user_memory", {}, session=session)
+        told = [entry.to_dict() for entry in memory.retrieve(query="tea sugar").raw_entries]
+    assert sum("without sugar" in json.dumps(entry["requestRaw"]) for entry in told) == entries
+
+
 def test_a_program_that_forgets_to_close_ends_all_the_same_and_loses_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, halo_server; from halo_sdk import Halo\n"

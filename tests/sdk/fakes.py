@@ -1,12 +1,14 @@
-"""Time that passes only when told, and replies of providers and of the service."""
+"""Time that passes only when told, replies of providers and of the service, and a function of a test's own."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import respx
 
 from halo_sdk import AsyncHalo, AsyncMemory
+from halo_sdk.functions.base import Function, SessionSource
+from halo_sdk.types import Effects, Reply, Value
 
 BASE = "http://127.0.0.1:8765"
 FUNCTION_URL = f"{BASE}/api/v1/memory/functions/halo_retrieve_end_user_memory"
@@ -38,6 +40,21 @@ RECEIPT = {
     "topicKeys": ["a"],
     "index": "ready",
 }
+
+
+class Count(Function):
+    """A function of a test's own: all that a new one needs."""
+
+    key: ClassVar[str] = "count"
+    name: ClassVar[str] = "halo_count_end_user_memory"
+    description: ClassVar[str] = "Count what is remembered."
+    effects: ClassVar[Effects] = Effects(read_only=True)
+
+    def parameters(self, session: SessionSource) -> dict[str, Any]:
+        return {"type": "object", "properties": {"since": {"type": "string", "description": "A date."}}}
+
+    def result(self, reply: Reply) -> Value:
+        return Value.model_validate_json(reply.body)
 
 
 class Time:

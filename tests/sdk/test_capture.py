@@ -127,7 +127,9 @@ def test_an_answer_that_says_nothing_is_not_stored(service, memory, messages, re
     assert not service["capture"].called
 
 
-@pytest.mark.parametrize(("messages", "response"), [(5, None), (None, "x"), ([USER], ["x"]), ([USER], 5)])
+@pytest.mark.parametrize(
+    ("messages", "response"), [(5, None), (None, "x"), (b"hi", "x"), ([USER], ["x"]), ([USER], 5)]
+)
 def test_what_is_no_conversation_is_refused(memory, messages, response):
     with pytest.raises(HaloConfigError):
         memory.capture(messages, response)
@@ -362,9 +364,9 @@ def test_a_capture_is_awaited_the_same(service, time):
     assert asyncio.run(run()).raw_entry_id == "raw_2"
 
 
-def test_a_service_out_of_reach_is_raised_by_capture(service, memory):
+def test_a_service_out_of_reach_is_raised_by_capture_with_a_hint(service, memory):
     service["capture"].mock(side_effect=httpx.ConnectError("refused"))
-    with pytest.raises(HaloConnectionError):
+    with pytest.raises(HaloConnectionError, match=r"127\.0\.0\.1:8765 \(ConnectError\): .*`halo serve`"):
         memory.capture(gemini_history())
 
 

@@ -6,27 +6,10 @@ from typing import Any, ClassVar
 import pytest
 
 from halo_sdk import CaptureResult, HaloConfigError, ToolCallError, UnknownToolError, functions
-from halo_sdk.functions.base import Function, SessionSource
-from halo_sdk.types import Effects, Reply, Value
-from tests.sdk.fakes import RETRIEVE, contents, openai_reply, sent
+from tests.sdk.fakes import RETRIEVE, Count, contents, openai_reply, sent
 
 CAPTURE = "halo_capture_end_user_memory"
 USER = {"role": "user", "content": "I moved to Lisbon."}
-
-
-class Count(Function):
-    """A function of a test's own: all that a new one needs."""
-
-    key: ClassVar[str] = "count"
-    name: ClassVar[str] = "halo_count_end_user_memory"
-    description: ClassVar[str] = "Count what is remembered."
-    effects: ClassVar[Effects] = Effects(read_only=True)
-
-    def parameters(self, session: SessionSource) -> dict[str, Any]:
-        return {"type": "object", "properties": {"since": {"type": "string", "description": "A date."}}}
-
-    def result(self, reply: Reply) -> Value:
-        return Value.model_validate_json(reply.body)
 
 
 @pytest.fixture
@@ -137,12 +120,12 @@ def test_the_capture_has_no_room_for_text(make, session):
     assert "required" not in tool["parameters"]
 
 
-def test_text_in_its_place_is_refused(service, capturing):
-    (outcome,) = capturing.handle(
-        openai_reply((CAPTURE, {"asked": "yes, I like tea"})), session=[USER]
-    ).outcomes
-    assert not outcome.ok
-    assert not service["capture"].called
+@pytest.mark.parametrize("written", ["yes, I like tea", ["I like tea"], {"I": "like tea"}, 7, None])
+def test_what_else_stands_in_its_place_is_dropped_and_nothing_of_it_is_stored(service, capturing, written):
+    (outcome,) = capturing.handle(openai_reply((CAPTURE, {"asked": written})), session=[USER]).outcomes
+    assert outcome.ok
+    assert sent(service["capture"])["sessionData"] == {"messages": [USER]}
+    assert b"tea" not in service["capture"].calls.last.request.content
 
 
 def test_fc57_recalled_text_says_that_it_is_no_instruction_even_when_the_service_does_not(service, memory):

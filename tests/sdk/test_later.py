@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -20,6 +22,7 @@ from halo_sdk import (
     HaloConfigError,
     HaloConnectionError,
     HaloTimeoutError,
+    ToolCallError,
     _background,
 )
 from tests.sdk.fakes import CAPTURE_URL, KEY, RECEIPT, async_memory, sent
@@ -215,10 +218,10 @@ class Stored(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def ended(url: str, program: str = PROGRAM) -> str:
+def ended(url: str, program: str = PROGRAM, *more: str) -> str:
     """Run a program that captures later and ends; return what it said."""
     done = subprocess.run(
-        [sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program, url, *more], capture_output=True, text=True, timeout=60, check=True
     )
     return done.stderr
 
@@ -236,40 +239,94 @@ def test_a_process_that_ends_without_a_service_says_what_was_not_stored():
     assert ended("http://127.0.0.1:9").count("was not stored: HaloConnectionError") == 3
 
 
-WITHOUT_A_SERVICE = """
+AT_THE_END = """
 import logging, sys
 from concurrent.futures import ThreadPoolExecutor
 import httpx
 logging.basicConfig()
 from halo_sdk import Halo
 pool = ThreadPoolExecutor(1)
-def dead(request):
+first = True
+def answer(request):
+    global first
     try:
         while True:
             pool.submit(int).result()  # until the interpreter has begun to end
     except RuntimeError:
         logging.error("tried")
-        raise httpx.ConnectError("refused")
-client = httpx.Client(transport=httpx.MockTransport(dead))
+    if not first:
+        return httpx.Response(201, json={"captured": True})
+    first = False
+    if sys.argv[2].isdigit():
+        return httpx.Response(int(sys.argv[2]), text="no")
+    raise getattr(httpx, sys.argv[2])("no")
+client = httpx.Client(transport=httpx.MockTransport(answer))
 memory = Halo("k", project_key="p", base_url=sys.argv[1], max_retries=0, http_client=client).for_user("u")
 for number in range(9):
     memory.capture_later(f"message {number}", "yes")
 """
 
 
-def test_a_process_that_ends_tries_a_service_out_of_reach_once_and_says_of_each_capture_that_it_was_not_stored():
-    said = ended("http://127.0.0.1:9", WITHOUT_A_SERVICE)
-    assert (said.count("tried"), said.count("was not stored: HaloConnectionError")) == (1, 9)
+@pytest.mark.parametrize("failure", ["ConnectError", "ReadTimeout"])
+def test_a_process_that_ends_tries_a_service_out_of_reach_once_and_says_of_each_capture_that_it_was_not_stored(
+    failure,
+):
+    said = ended("http://127.0.0.1:9", AT_THE_END, failure)
+    assert (said.count("tried"), said.count("was not stored: Halo")) == (1, 9)
+
+
+@pytest.mark.parametrize("status", ["500", "503", "409", "429", "422", "200"])
+def test_a_process_that_ends_stores_the_rest_when_the_service_refuses_one(status):
+    said = ended("http://127.0.0.1:9", AT_THE_END, status)
+    assert (said.count("tried"), said.count("was not stored")) == (9, 1)
 
 
 @pytest.mark.parametrize(
-    "nothing", [[], {}, {"plan": "pro"}, object()], ids=["no messages", "no data", "state only", "an object"]
+    "nothing",
+    [
+        [],
+        {},
+        {"plan": "pro"},
+        object(),
+        b"hi",
+        date(2026, 1, 2),
+        [object()],
+        [b"hi"],
+        [UUID(int=1)],
+        [("user", object())],
+        {"messages": [object()]},
+        [{"role": "user", "content": ""}],
+        [{"role": "user", "content": object()}],
+        [{"role": "user", "parts": [{"text": " "}]}],
+        [{"role": "tool", "tool_call_id": "a", "content": "rain"}],
+        [
+            {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": {}}}]},
+        ],
+    ],
+    ids=str,
 )
-def test_what_holds_no_exchange_is_refused_at_once(service, memory, nothing):
+def test_what_holds_no_exchange_is_refused_at_once(service, memory, make, nothing):
     for capture in (memory.capture, memory.capture_later):
         with pytest.raises(HaloConfigError, match=r"nothing to capture|a conversation is"):
             capture(nothing)
+    capturing = make().for_user("user_123", tools=("capture",))
+    with pytest.raises((ToolCallError, HaloConfigError), match=r"no conversation|a conversation is"):
+        capturing.call("halo_capture_end_user_memory", {}, session=nothing)
     assert not service["capture"].called
+
+
+@pytest.mark.parametrize("answer", [object(), b"hi", date(2026, 1, 2), UUID(int=1), {"message": object()}])
+def test_what_is_no_answer_is_refused_at_once(service, memory, answer):
+    for capture in (memory.capture, memory.capture_later):
+        with pytest.raises((HaloConfigError, EmptyAnswerError)):
+            capture("hi", answer)
+    assert not service["capture"].called
+
+
+def test_a_picture_alone_is_something_to_capture(service, memory):
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "aGk=" * 50}}
+    assert memory.capture([{"role": "user", "content": [picture]}]).captured
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

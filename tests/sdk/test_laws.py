@@ -97,6 +97,34 @@ SAID = st.builds(
 ) | st.dictionaries(st.sampled_from(["role", "type", "content", "data", "tool_calls", "parts"]), JSON)
 
 
+ENTRIES = st.builds(
+    lambda spell, name, id_, arguments: spell(name, id_, arguments),
+    st.sampled_from(
+        [
+            lambda name, id_, arguments: {"id": id_, "function": {"name": name, "arguments": arguments}},
+            lambda name, id_, arguments: {"type": "tool_use", "id": id_, "name": name, "input": arguments},
+            lambda name, id_, arguments: {"id": id_, "name": name},
+            lambda name, id_, arguments: {"name": name},
+        ]
+    ),
+    st.sampled_from([RETRIEVE, "weather", ""]),
+    st.sampled_from([None, "a", "b"]),
+    st.sampled_from(["{}", {}]) | ARGUMENTS,
+)
+OF_LLAMA_INDEX = st.builds(
+    lambda calls, blocks, results: [
+        {"role": "assistant", "blocks": blocks, "additional_kwargs": {"tool_calls": calls}},
+        *(
+            {"role": "tool", "blocks": blocks, "additional_kwargs": {"name": name, "tool_call_id": id_}}
+            for name, id_ in results
+        ),
+    ],
+    st.lists(ENTRIES | JSON, max_size=6),
+    st.lists(st.just({"block_type": "text", "text": "a"}) | JSON, max_size=2),
+    st.lists(st.tuples(st.sampled_from([RETRIEVE, "weather", None]), st.sampled_from([None, "a", "b"]))),
+)
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[Any]:
     """Draw a history in which dialects, calls, results, thoughts and pictures stand side by side."""
@@ -108,11 +136,12 @@ def histories(draw: st.DrawFn) -> list[Any]:
         reply = DIALECTS[dialect].read(plain(REPLY[dialect](calls)))
         history += reply.turn
         history += draw(st.lists(SAID, max_size=1))
+        history += draw(st.just([]) | OF_LLAMA_INDEX)
     return history
 
 
 @settings(max_examples=300, deadline=None)
-@given(history=histories())
+@given(history=histories() | OF_LLAMA_INDEX)
 def test_cleaning_a_history_twice_changes_nothing_more_and_never_makes_it_longer(history):
     before = plain(history)
     once = cleaned([message for message in before if isinstance(message, dict)])

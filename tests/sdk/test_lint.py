@@ -1,5 +1,6 @@
 """What providers refuse, told before it is sent."""
 
+import re
 import sys
 from itertools import product
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from halo_sdk.dialects import DIALECTS
 from halo_sdk.errors import HaloConfigError
 from halo_sdk.functions import FUNCTIONS
 from halo_sdk.lint import GEMINI_PARAMETERS, RULES, Fault, lint, lint_history
+from halo_sdk.lint import schemas as schemas_of_lint
 
 OPENAI = ("openai", "openai-responses")
 STRICT = (*OPENAI, "anthropic")
@@ -314,6 +316,30 @@ def test_a_fault_says_where_it_is_and_who_refuses_it():
     assert lint(tool, dialect) == [Fault("root_union", "oneOf", message)]
 
 
+@pytest.mark.parametrize(
+    ("schema", "cure"),
+    [
+        ({"any_of": [{"type": "STRING"}], "enum": ["a"]}, "say `STRING` there, not further in"),
+        ({"enum": ["a"]}, "say `STRING` there"),
+        ({"type": "INTEGER", "enum": [1]}, "use strings"),
+        ({"any_of": [{"type": "INTEGER"}], "enum": [1]}, "use strings"),
+    ],
+)
+def test_an_enum_of_text_without_a_type_is_not_told_to_hold_text(schema, cure):
+    (fault,) = lint(*told(GEMINI_PARAMETERS, holding(schema)))
+    assert (fault.code, fault.where) == ("enum_not_text", "properties.city.enum")
+    assert cure in fault.message
+
+
+@pytest.mark.parametrize(("code", "spellings", "where", "refused", "passed"), TABLE)
+def test_a_message_reads_as_a_sentence(code, spellings, where, refused, passed):
+    for spelling in spellings:
+        for fault in lint(*told(spelling, **refused)):
+            assert not re.search(r"[,;:]\s*[,;:]", fault.message.replace("[a-zA-Z_][a-zA-Z0-9_.:-]", "")), (
+                spelling
+            )
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_neutral_declaration_is_checked_as_it_would_be_declared(dialect):
     schema = holding({"type": ["string", "null"], "const": "a"})
@@ -479,6 +505,65 @@ def test_a_function_in_another_providers_spelling_is_none(dialect, spelling):
     assert [fault.code for fault in lint(tool, dialect)] == ["no_function"]
 
 
+SAYS_ITS_KIND = ("anthropic", "gemini-interactions", "openai", "openai-responses")
+
+
+@pytest.mark.parametrize(
+    ("dialects", "tool"),
+    [
+        *((SAYS_ITS_KIND, {"type": kind}) for kind in ("object", "OBJECT", "array", "string", "integer")),
+        (SAYS_ITS_KIND, GOOD),
+        (SAYS_ITS_KIND, {"type": "OBJECT", "properties": {}}),
+        (SAYS_ITS_KIND, {"type": "weather", "properties": {"city": TEXT}}),
+        *(
+            (SAYS_ITS_KIND, {"type": "functions", "name": "f", field: value})
+            for field, value in {
+                "function": FUNCTION,
+                "parameters": GOOD,
+                "input_schema": {},
+                "inputSchema": GOOD,
+                "parameters_json_schema": GOOD,
+                "function_declarations": [FUNCTION],
+            }.items()
+        ),
+        (("gemini",), GOOD["properties"]),
+        (("gemini",), {"properties": GOOD["properties"]}),
+        (("gemini",), {"city": {"type": "STRING"}}),
+        (("gemini",), {"weather": {"description": "d", "parameters": GOOD}}),
+        (("gemini",), {"google_search": {}, "city": TEXT}),
+    ],
+    ids=str,
+)
+def test_what_tries_to_declare_a_function_is_taken_for_no_tool_of_a_provider_s_own(dialects, tool):
+    for dialect in dialects:
+        assert [fault.code for fault in lint(tool, dialect)] == ["no_function"], dialect
+
+
+@pytest.mark.parametrize(
+    ("tool", "dialect", "other"),
+    [
+        ({"name": "f", "input_schema": GOOD}, "openai", "anthropic"),
+        ({"type": "custom", "name": "f", "input_schema": GOOD}, "openai-responses", "anthropic"),
+        ({"type": "custom", "name": "f", "input_schema": GOOD}, "gemini", "anthropic"),
+        ({"name": "f", "inputSchema": GOOD}, "gemini", "mcp"),
+        (told("openai")[0], "anthropic", "openai"),
+        (told("openai")[0], "openai-responses", "openai"),
+        (told("gemini")[0], "openai", "gemini"),
+        (told(GEMINI_PARAMETERS)[0], "anthropic", "gemini"),
+        (told("openai-responses")[0], "gemini-interactions", None),
+        (told("openai-responses")[0], "openai", None),
+        (GOOD, "openai", None),
+        ({"type": "functions", "name": "f", "parameters": GOOD}, "openai", None),
+        ({}, "openai", None),
+    ],
+    ids=str,
+)
+def test_a_function_in_the_spelling_of_one_other_provider_is_told_whose_it_is(tool, dialect, other):
+    hints = [fault.message.partition("; ")[2] for fault in lint(tool, dialect) if fault.code == "no_function"]
+    assert hints in ([], [f"this looks like a tool for {other!r}" if other else ""])
+    assert hints or dialect == "gemini-interactions"
+
+
 OTHER_KINDS = {
     "openai": [{"type": "custom", "custom": {"name": "a b"}}, {"type": "something_new"}],
     "openai-responses": [
@@ -487,6 +572,7 @@ OTHER_KINDS = {
         {"type": "mcp", "server_label": "a b", "server_url": "https://mcp.invalid"},
         {"type": "custom", "name": "f", "format": {"type": "text"}},
         {"type": "tool_search", "parameters": {}},
+        {"type": "something_new", "parameters": None, "function": None},
         {"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "f"}]},
     ],
     "anthropic": [
@@ -504,7 +590,11 @@ OTHER_KINDS = {
         {"something_new": {}, "functionDeclarations": []},
         SimpleNamespace(google_maps=SimpleNamespace()),
     ],
-    "gemini-interactions": [{"type": "google_search"}, {"type": "mcp_server", "name": "s", "url": "u"}],
+    "gemini-interactions": [
+        {"type": "google_search"},
+        {"type": "mcp_server", "name": "s", "url": "u"},
+        {"type": "tool_search", "name": "f", "parameters": GOOD},
+    ],
 }
 
 
@@ -531,6 +621,7 @@ def test_a_function_may_say_that_it_is_one_or_be_silent():
     tool, _ = told("anthropic", name="a b")
     for kind in ({}, {"type": None}, {"type": "custom"}):
         assert [fault.code for fault in lint({**tool, **kind}, "anthropic")] == ["bad_name"]
+    assert [fault.code for fault in lint({**tool, "type": ""}, "anthropic")] == ["no_function"]
 
 
 @pytest.mark.parametrize("more", [{}, {"tools": []}, {"tools": None}])
@@ -610,6 +701,27 @@ def test_a_chain_of_references_may_be_long_and_closed():
     chain = {f"d{at}": {"$ref": f"#/$defs/d{(at + 1) % 5_000}"} for at in range(5_000)}
     schema = {**GOOD, "required": ["town"], "allOf": [{"$ref": "#/$defs/d0"}], "$defs": chain}
     assert "unknown_required" in codes("mcp", schema=schema)
+
+
+@pytest.mark.parametrize(
+    "to_next", [lambda ref: ref, lambda ref: {"allOf": [ref]}, lambda ref: {"anyOf": [ref]}]
+)
+def test_each_schema_is_looked_into_a_few_times_however_many_properties_refer_to_it(monkeypatch, to_next):
+    looks = []
+    within = schemas_of_lint._within
+
+    def counted(schema):
+        looks.append(1)
+        return within(schema)
+
+    monkeypatch.setattr(schemas_of_lint, "_within", counted)
+    links = 200
+    end = {**GOOD, "required": ["city", "town"]}
+    defined = {f"d{at}": to_next({"$ref": f"#/$defs/d{at + 1}"}) for at in range(links)} | {f"d{links}": end}
+    properties = {f"p{at}": {"$ref": f"#/$defs/d{at}"} for at in range(links)}
+    faults = lint(*told("mcp", {"type": "object", "properties": properties, "$defs": defined}))
+    assert [fault.where for fault in faults] == [f"$defs.d{links}.required"]
+    assert len(looks) < 20 * links
 
 
 PROTO_SPELLED = holding({"type": "ARRAY"})

@@ -42,7 +42,14 @@ def test_a_memory_with_other_options_is_the_same_end_users_over_the_same_connect
 
 
 @pytest.mark.parametrize(
-    "options", [{"timeout": 0}, {"max_retries": -1}, {"on_error": "explode"}, {"max_result_chars": 199}]
+    "options",
+    [
+        *({"timeout": value} for value in (0, float("inf"), "x", [1])),
+        *({"max_retries": value} for value in (-1, "x")),
+        *({"on_error": value} for value in ("explode", [])),
+        *({"max_result_chars": value} for value in (199, "x", float("nan"))),
+    ],
+    ids=str,
 )
 def test_options_that_cannot_work_are_refused_wherever_they_are_given(make, memory, options):
     for place in (make, memory.with_options, make().with_options):
@@ -52,7 +59,7 @@ def test_options_that_cannot_work_are_refused_wherever_they_are_given(make, memo
 
 def test_an_option_that_does_not_exist_is_refused(make, memory):
     for place in (memory.with_options, make().with_options):
-        with pytest.raises(TypeError, match="retries, timeouts"):
+        with pytest.raises(TypeError, match="retries, timeouts; known are timeout, max_retries, on_error"):
             place(timeouts=2, retries=1)
     with pytest.raises(TypeError, match="idempotence"):
         memory.capture("hi", "hello", idempotence="k")

@@ -161,28 +161,98 @@ def test_a_llama_index_model_named_chatbot_gives_answers(service, memory):
     assert captured(service, memory, [ASKED, told]) == ([ASKED], told)
 
 
-def test_calls_a_llama_index_message_tells_of_only_beside_what_it_says_are_known_too(service, memory):
-    def told(id_: str, name: str) -> Json:
-        return {"id": id_, "type": "function", "function": {"name": name, "arguments": "{}"}}
+def result(id_: str, words: str, **named: str) -> Json:
+    blocks = [{"block_type": "text", "text": words}]
+    return {"role": "tool", "blocks": blocks, "additional_kwargs": {"tool_call_id": id_, **named}}
 
-    def result(id_: str, words: str) -> Json:
-        blocks = [{"block_type": "text", "text": words}]
-        return {"role": "tool", "blocks": blocks, "additional_kwargs": {"tool_call_id": id_}}
 
-    calls = {"tool_calls": [told("a", RETRIEVE), told("b", "weather")]}
+SPELLED = {
+    "openai": lambda id_, name: {
+        "id": id_,
+        "type": "function",
+        "function": {"name": name, "arguments": '{"city":"Oslo"}'},
+    },
+    "anthropic": lambda id_, name: {
+        "id": id_,
+        "type": "tool_use",
+        "name": name,
+        "input": {"city": "Oslo"},
+    },
+    "ollama": lambda id_, name: {"id": id_, "function": {"name": name, "arguments": {"city": "Oslo"}}},
+}
+
+
+@pytest.mark.parametrize("spelled", SPELLED.values(), ids=SPELLED)
+@pytest.mark.parametrize("words", [[], [{"block_type": "text", "text": "Let me see."}]])
+def test_a_call_a_llama_index_message_tells_of_only_beside_what_it_says_goes_or_stays_with_its_result(
+    service, memory, spelled, words
+):
+    calls = {"tool_calls": [spelled("a", RETRIEVE), spelled("b", "weather")]}
     history = [
         ASKED,
-        {"role": "assistant", "blocks": [], "additional_kwargs": calls},
+        {"role": "assistant", "blocks": words, "additional_kwargs": calls},
         result("a", "recalled words"),
         result("b", "rain"),
     ]
-    rain = {"role": "tool", "blocks": [{"block_type": "text", "text": "rain"}]}
-    said, response = captured(service, memory, [*history, TOLD])
-    assert [message for message in said if message.get("blocks")] == [ASKED, rain]
-    assert response == TOLD
-    memory.handle(openai_reply((RETRIEVE, "{}")), session=history)
-    limited = memory.handle(
-        openai_reply(*[(RETRIEVE, f'{{"query":"{n}"}}') for n in range(9)]), session=history
-    )
-    alone = memory.handle(openai_reply(*[(RETRIEVE, f'{{"query":"{n}"}}') for n in range(9)]))
-    assert sum(outcome.ok for outcome in limited.outcomes) == sum(o.ok for o in alone.outcomes) - 1
+    (asked, called, rain), response = captured(service, memory, [*history, TOLD])
+    (*said, call) = called["blocks"]
+    assert (asked, said, response) == (ASKED, words, TOLD)
+    assert (call["block_type"], call["tool_call_id"], call["tool_name"]) == ("tool_call", "b", "weather")
+    assert "Oslo" in str(call["tool_kwargs"])
+    assert rain["blocks"] == result("b", "rain")["blocks"]
+    assert "recalled" not in str(service["capture"].calls[-1].request.content)
+
+
+def test_calls_of_a_llama_index_message_are_told_by_its_blocks_where_they_stand_there_too(service, memory):
+    block = {"block_type": "tool_call", "tool_name": "weather", "tool_kwargs": {}, "tool_call_id": "b"}
+    beside = {"tool_calls": [SPELLED["openai"]("b", "weather")]}
+    history = [
+        ASKED,
+        {"role": "assistant", "blocks": [block], "additional_kwargs": beside},
+        result("b", "rain"),
+        TOLD,
+    ]
+    said, _ = captured(service, memory, history)
+    assert said[1] == {"role": "assistant", "blocks": [block]}
+    assert len(said) == 3
+
+
+def test_many_calls_without_arguments_are_kept_by_name_and_id_where_that_is_no_longer(service, memory):
+    ids = [f"call_{number}" for number in range(20)]
+    calls = [{"id": id_, "type": "function", "function": {"name": "clock", "arguments": "{}"}} for id_ in ids]
+    history = [
+        ASKED,
+        {"role": "assistant", "blocks": [], "additional_kwargs": {"tool_calls": calls}},
+        *(result(id_, "noon") for id_ in ids),
+        TOLD,
+    ]
+    (_, called, *results), _ = captured(service, memory, history)
+    assert called["blocks"] == [
+        {"block_type": "tool_call", "tool_call_id": id_, "tool_name": "clock"} for id_ in ids
+    ]
+    assert len(results) == len(ids)
+
+
+def test_calls_too_short_to_stand_among_the_blocks_go_and_their_results_with_them(service, memory):
+    names = ("a", RETRIEVE, "b", "c")
+    calls = {"tool_calls": [{"name": name} for name in names]}
+    results = [result("", "recalled words", name=name) for name in names]
+    history = [ASKED, {"role": "assistant", "blocks": [], "additional_kwargs": calls}, *results, TOLD]
+    said, response = captured(service, memory, history)
+    assert ([message for message in said if message.get("blocks")], response) == ([ASKED], TOLD)
+
+
+@pytest.mark.parametrize("blocks", [[], [{"block_type": "text", "text": "Let me see."}]])
+def test_calls_a_llama_index_message_tells_of_beside_what_it_says_count_towards_the_limit(
+    service, make, blocks
+):
+    calls = {"tool_calls": [SPELLED["openai"]("a", RETRIEVE), SPELLED["openai"]("b", "weather")]}
+    history = [
+        ASKED,
+        {"role": "assistant", "blocks": blocks, "additional_kwargs": calls},
+        result("a", "recalled words"),
+        result("b", "rain"),
+    ]
+    reply = openai_reply((RETRIEVE, '{"query":"1"}'), (RETRIEVE, '{"query":"2"}'))
+    memory = make().for_user("user_123", max_calls_per_turn=2)
+    assert [outcome.ok for outcome in memory.handle(reply, session=history).outcomes] == [True, False]
