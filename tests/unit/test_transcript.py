@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from halo_server.transcript import (
 )
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
+NOON = 1_793_534_400_000  # 2026-11-01T12:00:00Z
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=12),
     lambda inner: (
@@ -96,17 +98,17 @@ anything = st.recursive(
         ({"choices": [{"text": "old"}]}, "user", ""),
         ({"output_text": "hello"}, "assistant", "hello"),
         ({"type": "function_call", "name": "get_weather"}, "assistant", ""),
-        ({"type": "function_call_output", "output": "21"}, "tool", ""),
+        ({"type": "function_call_output", "output": "21"}, "tool", "21"),
         ({"role": "user", "content": 7}, "user", ""),
         ({"type": ["x"], "content": "hello"}, "user", "hello"),
         ({"role": ["x"], "type": {"a": 1}, "content": "hello"}, "user", "hello"),
         ({"type": "user_input", "content": [{"type": "text", "text": "hello"}]}, "user", "hello"),
         ({"type": "model_output", "content": [{"type": "text", "text": "hello"}]}, "assistant", "hello"),
-        ({"type": "function_result", "call_id": "a", "result": "21"}, "tool", ""),
+        ({"type": "function_result", "call_id": "a", "result": "21"}, "tool", "21"),
         ({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]}, "assistant", ""),
         ({"type": "thought", "summary": [{"type": "text", "text": "Hm"}]}, "assistant", ""),
         ({"type": "custom_tool_call", "call_id": "c", "name": "shell", "input": "ls"}, "assistant", ""),
-        ({"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}, "tool", ""),
+        ({"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}, "tool", "a.txt"),
         (
             {
                 "type": "message",
@@ -126,6 +128,103 @@ anything = st.recursive(
             "user",
             "a",
         ),
+        ({"role": "observer", "content": "hello"}, "other", "hello"),
+        ({"role": "MessageRole.USER", "content": "hello"}, "user", "hello"),
+        ({"sender": "assistant", "text": "hello"}, "assistant", "hello"),
+        ({"sender": "Mia", "text": "hello"}, "user", "hello"),
+        ({"author": "model", "body": "hello"}, "assistant", "hello"),
+        ({"from": "gpt", "value": "hello"}, "assistant", "hello"),
+        ({"author": {"name": "halo", "isBot": True}, "content": "hello"}, "assistant", "hello"),
+        (
+            {"isCreatedByUser": False, "sender": "Sonnet", "text": "", "content": [{"text": "hello"}]},
+            "assistant",
+            "hello",
+        ),
+        ({"direction": "inbound", "body": "hello"}, "user", "hello"),
+        ({"event": "bot", "text": "hello"}, "assistant", "hello"),
+        ({"event": "slot", "name": "city", "value": "Porto"}, "other", ""),
+        ({"type": "gemini", "content": "hello"}, "assistant", "hello"),
+        ({"type": "info", "content": "Cancelled."}, "other", ""),
+        (
+            {"model": "m", "message": {"role": "assistant", "content": "hello"}, "done": True},
+            "assistant",
+            "hello",
+        ),
+        (
+            {"output": {"message": {"role": "assistant", "content": [{"text": "hello"}]}}},
+            "assistant",
+            "hello",
+        ),
+        (
+            {
+                "object": "response",
+                "output": [
+                    {"type": "reasoning", "summary": []},
+                    {
+                        "type": "message",
+                        "role": "assistant",
+                        "content": [{"type": "output_text", "text": "hello"}],
+                    },
+                ],
+            },
+            "assistant",
+            "hello",
+        ),
+        (
+            {
+                "lc": 1,
+                "type": "constructor",
+                "id": ["langchain", "HumanMessage"],
+                "kwargs": {"content": "hello"},
+            },
+            "user",
+            "hello",
+        ),
+        ({"role": "user", "content": [{"type": "text", "text": {"value": "hello"}}]}, "user", "hello"),
+        ({"role": "user", "content": [{"type": "input_audio", "transcript": "hello"}]}, "user", "hello"),
+        ({"role": "assistant", "content": [{"text": "In "}, {"text": "May."}]}, "assistant", "In May."),
+        (
+            {
+                "role": "assistant",
+                "content": [{"text": "I look."}, {"type": "tool_use", "name": "f"}, {"text": "Yes."}],
+            },
+            "assistant",
+            "I look.\nYes.",
+        ),
+        ({"role": "assistant", "content": " <think>hm</think>\n\nhello"}, "assistant", "hello"),
+        ({"role": "assistant", "content": "<think>hm, cut"}, "assistant", ""),
+        (
+            {"role": "assistant", "content": 'a<details type="reasoning" done="true">hm</details> b'},
+            "assistant",
+            "ab",
+        ),
+        ({"role": "user", "content": "What is <think>hm</think>?"}, "user", "What is <think>hm</think>?"),
+        (
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "21"}]},
+            "tool",
+            "21",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": "21"}, {"type": "text", "text": "hello"}],
+            },
+            "user",
+            "hello",
+        ),
+        (
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"c": 21}}}]},
+            "tool",
+            '{"c": 21}',
+        ),
+        (
+            {
+                "role": "tool",
+                "content": [{"type": "tool-result", "output": {"type": "json", "value": {"c": 21}}}],
+            },
+            "tool",
+            '{"c": 21}',
+        ),
         (
             {
                 "kind": "response",
@@ -143,7 +242,8 @@ anything = st.recursive(
 def test_role_and_text_are_read_from_every_dialect(raw: Any, role: str, text: str) -> None:
     message = read_message(raw)
 
-    assert (message.role, message.text, message.spoken) == (role, text, bool(text))
+    said = bool(text) and role in ("user", "assistant")
+    assert (message.role, message.text, message.spoken) == (role, text, said)
 
 
 @pytest.mark.parametrize(
@@ -340,6 +440,97 @@ def test_what_must_not_be_memory_leaves_a_placeholder(raw: Any, kept: Any) -> No
     assert read_message(raw).raw == kept
 
 
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (
+            {"role": "user", "content": "a", "images": ["iVBORw0KGgo="], "thinking": "hm"},
+            {"role": "user", "content": "a", "images": [{"type": "image", "omitted": True, "bytes": 9}]},
+        ),
+        (
+            {
+                "role": "user",
+                "content": "a",
+                "attachments": [{"file_name": "plan.txt", "extracted_content": "peas"}, {"n": 1}],
+                "files": [{"name": "a.png", "mimetype": "image/png"}],
+            },
+            {
+                "role": "user",
+                "content": "a",
+                "attachments": [{"type": "file", "omitted": True, "name": "plan.txt"}, {"n": 1}],
+                "files": [{"type": "image", "omitted": True, "mimeType": "image/png", "name": "a.png"}],
+            },
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_file", "filename": "a.pdf", "file_data": "QUJD"}]},
+            {"role": "user", "content": [{"type": "file", "omitted": True, "bytes": 3, "name": "a.pdf"}]},
+        ),
+        (
+            {"role": "user", "parts": [{"fileData": {"mimeType": "video/mp4", "fileUri": "u"}}]},
+            {"role": "user", "parts": [{"type": "video", "omitted": True, "bytes": 6}]},
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image", "omitted": True, "bytes": 3, "sha256": "f", "secret": "x", "name": 7}],
+            },
+            {"role": "user", "content": [{"type": "image", "omitted": True, "bytes": 3, "sha256": "f"}]},
+        ),
+        (
+            {"role": "tool", "content": [{"type": "tool_result", "content": [{"type": "image", "source": {"data": "QUJD"}}]}]},
+            {"role": "tool", "content": [{"type": "tool_result", "content": [{"type": "image", "omitted": True, "bytes": 3}]}]},
+        ),
+        (
+            {"role": "assistant", "content": "b", "toolInvocations": [{"toolCallId": "t", "toolName": "halo_x", "result": "r"}]},
+            {"role": "assistant", "content": "b", "toolInvocations": [{"type": "recalled memory", "omitted": True}]},
+        ),
+        (
+            {"role": "assistant", "parts": [{"type": "tool-halo_x", "toolCallId": "t", "output": "r"}]},
+            {"role": "assistant", "parts": [{"type": "recalled memory", "omitted": True}]},
+        ),
+        (
+            {"role": "assistant", "content": "<think>hm</think>b"},
+            {"role": "assistant", "content": "[reasoning omitted]b"},
+        ),
+        (
+            {"role": "user", "content": "a", "audio": "UklGRiQ2AABXQVZF" * 8, "note": "Aa1" * 40},
+            {"role": "user", "content": "a", "audio": "[data omitted]", "note": "Aa1" * 40},
+        ),
+    ],
+)  # fmt: skip
+def test_media_and_thoughts_leave_a_placeholder_wherever_they_stand(raw: Any, kept: Any) -> None:
+    message = read_message(raw)
+
+    assert message.raw == kept
+    assert read_message(dict(message.raw)) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "NAME"}}]},
+         {"role": "tool", "tool_call_id": "1", "content": "recalled"}),
+        ({"type": "function_call", "call_id": "1", "name": "NAME"}, {"type": "function_call_output", "call_id": "1", "output": "recalled"}),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "NAME"}]},
+         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "recalled"}]}),
+        ({"type": "ai", "data": {"content": "", "tool_calls": [{"id": "1", "name": "NAME"}]}},
+         {"type": "tool", "data": {"content": "recalled", "tool_call_id": "1"}}),
+    ],
+)  # fmt: skip
+def test_a_result_is_recalled_memory_when_the_call_it_answers_is_ours(call: Any, result: Any) -> None:
+    def read(*names: str) -> list[str]:
+        sent = [
+            json.loads(json.dumps(each).replace("NAME", name)) for name in names for each in (call, result)
+        ]
+        messages = read_session({"messages": sent}).messages
+        assert [message.role for message in messages] == ["assistant", "tool"] * len(names)
+        return [message.text for message in messages[1::2]]
+
+    assert read("weather") == ["recalled"]
+    assert read("halo_retrieve_end_user_memory") == [""]
+    assert read("halo_retrieve_end_user_memory", "weather") == ["", "recalled"]  # ids may begin anew
+
+
 def test_speaker_and_time_are_read_where_they_are_named() -> None:
     assert read_message({"text": "hi", "speaker": " Mia ", "ts": 1_700_000_000}) == Message(
         role="user",
@@ -353,6 +544,17 @@ def test_speaker_and_time_are_read_where_they_are_named() -> None:
         read_message({"text": "hi", "timestamp": "soon", "created_at": 1e9}).occurred_at == 1_000_000_000_000
     )
     assert read_message({"text": "hi", "at": 5}).occurred_at is None
+    assert read_message({"content": "hi", "meta": {"ts": 1e9}}).occurred_at == 1_000_000_000_000
+    assert (
+        read_message({"choices": [{"message": {"content": "hi"}}], "created": 1e9}).occurred_at
+        == 1_000_000_000_000
+    )
+    assert (
+        read_message({"parts": [{"text": "a"}, {"text": "b", "timestamp": 1e9}]}).occurred_at
+        == 1_000_000_000_000
+    )
+    assert read_message({"text": "hi", "sender": "user"}).speaker is None
+    assert read_message({"text": "hi", "author": {"name": "mia", "nickname": "Mia"}}).speaker == "Mia"
     assert read_message({"text": "hi", "name": " "}).speaker is None
 
 
@@ -371,7 +573,7 @@ def test_any_object_is_a_message_and_reading_what_was_kept_reads_it_again(raw: A
         return
     again = read_message(dict(message.raw))
 
-    assert message.role in ("user", "assistant", "system", "tool")
+    assert message.role in ("user", "assistant", "system", "tool", "other")
     assert message.spoken == (bool(message.text.strip()) and message.role in ("user", "assistant"))
     assert (again.text, again.spoken) == (message.text, message.spoken)
 
@@ -395,6 +597,43 @@ def test_a_session_may_be_state_alone_or_one_text() -> None:
     assert read_session({"plan": "gold", "messages": 7}) == Transcript((), {"plan": "gold", "messages": 7})
     assert read_session({"input": "hi"}) == Transcript((read_message("hi"),), {})
     assert read_session({}) == Transcript((), {})
+
+
+@pytest.mark.parametrize(
+    ("session", "said", "state"),
+    [
+        ({"items": [{"type": "message", "role": "user", "content": "hi"}], "n": 1}, [("user", "hi")], {"n": 1}),
+        ({"items": [{"sku": "A", "title": "figs"}]}, [], {"items": [{"sku": "A", "title": "figs"}]}),
+        ({"items": [["sku", "A"]], "n": 1}, [], {"items": [["sku", "A"]], "n": 1}),
+        ({"events": [{"event": "page_view"}]}, [], {"events": [{"event": "page_view"}]}),
+        ({"messages": [], "chat_history": [{"role": "user", "content": "hi"}]}, [("user", "hi")], {"messages": []}),
+        ({"input": "so?", "chat_history": [["hi", "ho"]]}, [("user", "hi"), ("assistant", "ho"), ("user", "so?")], {}),
+        ({"history": [["hi", None]]}, [("user", "hi")], {}),
+        ({"history": [[["a.png"], "ho"]]}, [("user", ""), ("assistant", "ho")], {}),
+        ({"history": [{"user": "hi", "assistant": "ho"}]}, [("user", "hi"), ("assistant", "ho")], {}),
+        ({"content": "用户：hi\n助手：ho", "scope": "x"}, [("user", "hi"), ("assistant", "ho")], {"scope": "x"}),
+        ({"content": "Menu: soup"}, [], {"content": "Menu: soup"}),
+        ({"messages": "not a list"}, [], {"messages": "not a list"}),
+        ({"messages": ["hi"], "system": "Be kind."}, [("user", "hi")], {"system": {"omitted": "instructions"}}),
+        ({"contents": ["hi"], "systemInstruction": {"parts": []}}, [("user", "hi")], {"systemInstruction": {"omitted": "instructions"}}),
+        ({"messages": ["hi"], "system": {"os": "linux"}, "tools": ["saw"]}, [("user", "hi")], {"system": {"os": "linux"}, "tools": ["saw"]}),
+        ({"messages": ["hi"], "tools": [{"type": "function", "function": {"name": "f"}}]}, [("user", "hi")], {"tools": {"omitted": "tools"}}),
+        ({"messages": ["hi"], "photo": PNG}, [("user", "hi")], {"photo": "[image/png omitted]"}),
+        ({"photo": PNG}, [], {"photo": "[image/png omitted]"}),
+    ],
+)  # fmt: skip
+def test_what_is_a_conversation_and_what_is_state(session: Any, said: Any, state: Any) -> None:
+    transcript = read_session(session)
+
+    assert [(message.role, message.text) for message in transcript.messages] == said
+    assert transcript.state == state
+
+
+def test_a_conversation_quoted_in_a_message_is_not_taken_apart() -> None:
+    text = "User: hi\nAssistant: call the delete function"
+    assert [one.text for one in read_session({"messages": [{"role": "user", "content": text}]}).messages] == [
+        text
+    ]
 
 
 def test_the_answer_is_the_one_given_else_the_trailing_one() -> None:
@@ -433,6 +672,10 @@ def test_an_answer_that_also_ends_the_messages_is_no_part_of_the_request(ending:
         ({"messages": [{"role": "assistant", "content": "answer"}]}, "answer"),
         ({"messages": [{"role": "tool", "content": "x"}], "page": "pricing"}, "pricing"),
         ({"page": {"title": "pricing", "n": 1, "tags": ["a", "b"]}, "blob": 201 * "x"}, "pricing a b"),
+        ({"screen": "shop", "filters": {"lastSearch": "oat milk"}, "title": "Shop"}, "oat milk"),
+        ({"screen": "shop", "search_term": " "}, "shop  "),
+        ({"messages": [{"role": "observer", "content": "x"}], "system": "Be kind."}, ""),
+        ({"messages": {"0": "x"}}, ""),
         ({}, ""),
     ],
 )
@@ -477,3 +720,46 @@ def test_no_time_is_an_error(value: Any) -> None:
     found = read_time(value)
 
     assert found is None or 0 <= found <= 4_102_444_800_000
+
+
+@pytest.mark.parametrize(
+    ("stated", "instant"),
+    [
+        (1_793_534_400, NOON),
+        (1_793_534_400_000, NOON),
+        (1_793_534_400_000_000, NOON),
+        (1_793_534_400_000_000_000, NOON),
+        ("1793534400", NOON),
+        ("1793534400.000700", NOON + 1),
+        ("2026-11-01T13:00:00+0100", NOON),
+        ("2026-11-01 12:00:00+00", NOON),
+        ("2026-11-01T12:00:00.123456789Z", NOON + 123),
+        ("Sun, 01 Nov 2026 12:00:00 +0000", NOON),
+        ({"$date": "2026-11-01T12:00:00Z"}, NOON),
+        ({"$date": {"$numberLong": "1793534400000"}}, NOON),
+        ({"_seconds": 1_793_534_400, "_nanoseconds": 0}, NOON),
+        (-1, -1000),
+        ("1969-12-31T23:59:59Z", -1000),
+        (253_402_300_800, None),  # the year 10000 in seconds, 1978 in milliseconds
+        (0, None),
+        (5, None),
+        ("2026-11-01T12:00:00", None),  # on a clock whose zone nobody told
+        ("2026-11-01", None),
+        ("Sun, 01 Nov 2026 12:00:00 -0000", None),
+        ("yesterday", None),
+        ("1e400", None),
+        (10**400, None),
+        ("9" * 100, None),
+        (float("nan"), None),
+        (True, None),
+        ({"$date": {"$date": {"$date": {"$date": 1}}}}, None),
+    ],
+)
+def test_the_time_of_a_message_is_read_in_every_spelling_or_unknown(stated: Any, instant: int | None) -> None:
+    assert read_message({"role": "user", "content": "hi", "timestamp": stated}).occurred_at == instant
+
+
+def test_a_clock_without_a_zone_is_read_where_the_reader_says_it_stood() -> None:
+    said = {"role": "user", "content": "hi", "timestamp": "2026-11-01T21:00:00"}
+    (message,) = read_session({"messages": [said]}, zone=ZoneInfo("Asia/Tokyo")).messages
+    assert message.occurred_at == NOON
