@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test compat check bench schemas format clean
+.PHONY: help setup demo test compat check bench eval schemas format clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -37,6 +37,10 @@ compat: $(VENV)/.compat ## every provider's SDK and framework, at the versions o
 bench: $(VENV)/.ready ## latency beside a floor made of the same parts
 	$(BIN)/python -m tests.bench.imports
 	$(BIN)/python -m tests.bench.latency
+
+eval: $(VENV)/.ready ## how well it finds: our own sets, then the public ones that are beside the checkout
+	$(BIN)/halo eval tests/eval/sets/*.json
+	$(BIN)/python -m tests.eval
 
 schemas: $(VENV)/.ready ## write schemas/ from the code; review the difference
 	$(BIN)/python -m tests.contract.schemas --write

@@ -16,6 +16,7 @@ from halo_server.services.capture import Capture
 from halo_server.services.inventory import Inventory
 from halo_server.services.lifecycle import Forget
 from halo_server.services.retrieve import Retrieve
+from halo_server.services.topics import Topics
 from halo_server.services.vectors import QueryVectors
 from halo_server.store.store import Store
 
@@ -73,6 +74,7 @@ class Memory:
         self.captures = Capture(self.store, self.embedder, b"secret", self.clock, self.new_id, WINDOW_MS)
         self.retrieves = Retrieve(self.store, self.indexes, vectors)
         self.forget = Forget(self.store, self.embedder.dim, vectors, self.clock, self.new_id)
+        self.topics = Topics(self.store, self.clock)
         self.inventory = Inventory(self.store, self.clock)
         for project in ("p", "q"):
             self.inventory.add_project(project)
@@ -93,7 +95,7 @@ class Memory:
 
     def exchanges(self, scope: Scope) -> list[Exchange]:
         """Return what is stored, oldest first."""
-        return self.inventory.exchanges(scope, before=None, limit=1000)[::-1]
+        return self.inventory.exchanges(scope, before=None, limit=1000, include_disabled=True)[::-1]
 
     def said(self, scope: Scope) -> list[list[Said]]:
         """Return the messages each exchange added, oldest first."""

@@ -25,13 +25,13 @@ PARTS = (
     Part(
         "unit, API, conformance",
         600,
-        ("tests/unit", "tests/conformance", "tests/api", "tests/sdk", "tests/contract"),
+        ("tests/unit", "tests/conformance", "tests/api", "tests/sdk", "tests/contract", "tests/corpus"),
     ),
     Part("PostgreSQL", 480, ("tests/conformance",), "postgres"),
     Part("processes and faults", 720, ("tests/process", "tests/contract"), "process"),
     Part("provider SDKs and examples", 300, ("tests/examples", "tests/providers")),
     Part("every dialect and framework", 300, ("tests/compat",)),
-    Part("quality", 360, ("tests/quality",), measured=False),
+    Part("quality", 480, ("tests/quality", "tests/eval"), measured=False),
 )
 
 

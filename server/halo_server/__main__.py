@@ -1,18 +1,22 @@
-"""The command line `halo`: serve, and the keys that open the doors."""
+"""The command line `halo`: serve, the keys that open the doors, and how well it remembers."""
 
 import json
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import orjson
 import typer
 import uvicorn
 from pydantic import ValidationError
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Column, Table
 from threadpoolctl import threadpool_limits
 
@@ -20,6 +24,8 @@ from halo_server.api.body import identifier
 from halo_server.app import create_app, open_access, open_memory
 from halo_server.config import Settings
 from halo_server.errors import HaloError, StartError
+from halo_server.evaluation import FIGURES, Replay, Report, evaluate, steps
+from halo_server.labelled import LabelledSet, read_set
 from halo_server.log import to_stderr
 from halo_server.services.access import Access
 
@@ -35,6 +41,7 @@ cli.add_typer(keys, name="keys")
 
 _DRAIN_S = 15
 _BACKLOG = 2048
+_TABLE_WIDTH = 150
 DataOption = Annotated[Path | None, typer.Option("--data", help="The one directory that holds all data.")]
 
 
@@ -154,6 +161,102 @@ def revoke_key(
         if not access.revoke(key_id):
             raise StartError("There is no live key of that id; see: halo keys list")
     typer.echo("revoked")
+
+
+@cli.command("eval")
+def evaluate_sets(
+    files: Annotated[
+        list[Path], typer.Argument(help="Labelled sets; the format is in `halo_server.labelled`.")
+    ],
+    rows: Annotated[
+        Path | None, typer.Option(help="Write each question's figures there, JSON lines.")
+    ] = None,
+    at_least: Annotated[
+        list[str] | None, typer.Option(help="R@10=0.8: end with 1 if a set's overall figure is lower.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    bulk: Annotated[
+        bool, typer.Option(help="Capture a conversation at once, or one exchange after another.")
+    ] = True,
+) -> None:
+    """Measure how well the messages that answer labelled questions are found, in a directory made for it.
+
+    Example: halo eval questions.json --at-least R@10=0.8
+    """
+    floors = dict(map(_floor, at_least or ()))
+    with _one_line():
+        sets = [read_set(file) for file in files]
+        reports = _reports(sets, bulk=bulk, quiet=as_json)
+        if rows is not None:
+            lines = (orjson.dumps({"set": one.name, **row.plain()}) for one in reports for row in one.rows)
+            rows.write_bytes(b"".join(line + b"\n" for line in lines))
+    if as_json:
+        measured = [{"name": one.name, "groups": [group.plain() for group in one.groups]} for one in reports]
+        typer.echo(json.dumps(measured, ensure_ascii=False))
+    else:
+        for one in reports:
+            Console(width=_TABLE_WIDTH).print(_figures(one))
+    missed = [
+        f"{one.name}: {figure} is {one.overall.figures[figure].mean:.3f}, below {floor:g}."
+        for one in reports
+        for figure, floor in floors.items()
+        if one.overall.figures[figure].mean < floor
+    ]
+    for line in missed:
+        typer.echo(line, err=True)
+    if missed:
+        raise typer.Exit(1)
+
+
+def _floor(option: str) -> tuple[str, float]:
+    figure, _, value = option.partition("=")
+    if figure not in FIGURES:
+        raise typer.BadParameter(f"name a figure of {', '.join(FIGURES)}, as in R@10=0.8")
+    try:
+        floor = float(value)
+    except ValueError:
+        floor = -1.0
+    if not 0 <= floor <= 1:
+        raise typer.BadParameter("a figure is a number from 0 to 1, as in R@10=0.8")
+    return figure, floor
+
+
+def _reports(sets: Sequence[LabelledSet], *, bulk: bool, quiet: bool) -> list[Report]:
+    """Run each set in a directory of its own, and show on the terminal's error stream how far it is."""
+    shown = Progress(console=Console(stderr=True), transient=True, disable=quiet)
+    reports = []
+    with shown:
+        for labelled in sets:
+            task = shown.add_task(labelled.name, total=steps(labelled))
+            with TemporaryDirectory(prefix="halo-eval-") as made:
+                memory = open_memory(_settings(data=Path(made)))
+                services = memory.services
+                replay = Replay(services.settings, memory.store, services.capture, services.retrieve)
+                try:
+                    reports.append(
+                        evaluate(labelled, replay, bulk=bulk, advance=partial(shown.advance, task))
+                    )
+                finally:
+                    memory.close()
+    return reports
+
+
+def _figures(report: Report) -> Table:
+    overall = report.overall
+    by_chance = ", ".join(f"{name} {100 * value:.1f}" for name, value in overall.chance.items())
+    title = f"{report.name}: percent, 95 % intervals; by chance {by_chance}; {overall.ms:.1f} ms a question"
+    table = Table(
+        "category", "questions", *FIGURES, "chance R@10", "ms", title=title, title_justify="left", box=None
+    )
+    for group in report.groups:
+        figures = (
+            f"{100 * one.mean:.1f} ({100 * one.low:.0f}-{100 * one.high:.0f})"
+            for one in group.figures.values()
+        )
+        chance, ms = f"{100 * group.chance['R@10']:.1f}", f"{group.ms:.1f}"
+        table.add_row(group.category, str(group.questions), *figures, chance, ms)
+    return table
 
 
 def main() -> None:

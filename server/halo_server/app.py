@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import random
 import threading
 import time
 import uuid
@@ -26,15 +27,21 @@ from halo_server.embedders import open_embedder
 from halo_server.embedders.base import Embedder
 from halo_server.errors import DataDirectoryInUse
 from halo_server.index.hot import HotIndexes
+from halo_server.llms import open_llm
+from halo_server.llms.base import LLM
 from halo_server.log import get_logger
 from halo_server.services.access import Access
 from halo_server.services.capture import Capture
+from halo_server.services.derive import EMBED, Embed
 from halo_server.services.inventory import Inventory
 from halo_server.services.lifecycle import Forget
+from halo_server.services.naming import NAME_TOPIC, NameTopic
 from halo_server.services.retrieve import Retrieve
+from halo_server.services.topics import Topics
 from halo_server.services.vectors import QueryVectors
 from halo_server.store import open_store
 from halo_server.store.store import Store
+from halo_server.worker import Handler, Worker
 
 __all__ = ["Memory", "create_app", "open_access", "open_memory", "system_clock"]
 
@@ -58,11 +65,19 @@ class Memory:
     services: Services
     store: Store
     lock: IO[str]
+    worker: Worker
+
+    def start(self) -> None:
+        """Begin to do what requests leave for later."""
+        self.worker.start()
 
     def close(self) -> None:
-        """Let go of the database and of the directory."""
+        """Let go of the jobs, the database and the directory."""
         with self.lock:
-            self.store.close()
+            try:
+                self.worker.stop()
+            finally:
+                self.store.close()
 
 
 def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
@@ -79,13 +94,32 @@ def open_memory(settings: Settings, *, clock: Clock = system_clock) -> Memory:
         undo.callback(store.close)
         if store.write(lambda tx: tx.first_embedder()) != embedder.id:
             degraded = (*degraded, "vectors")  # what another embedder wrote is found by its words alone
-        services = _services(settings, store, embedder, degraded, clock)
+        llm = _llm(settings)
+        if settings.llm and not llm:
+            degraded = (*degraded, "llm")
+        worker = _worker(store, embedder, llm, clock)
+        services = _services(settings, store, embedder, worker, degraded, clock, naming=llm is not None)
         undo.pop_all()
-    return Memory(services, store, lock)
+    return Memory(services, store, lock, worker)
+
+
+def _worker(store: Store, embedder: Embedder, llm: LLM | None, clock: Clock) -> Worker:
+    """The table of jobs: each kind and who does it."""
+    handlers: dict[str, Handler] = {EMBED: Embed(store, embedder, clock, _new_id, naming=llm is not None)}
+    if llm:
+        handlers[NAME_TOPIC] = NameTopic(store, llm, clock, _new_id)
+    return Worker(store, handlers, clock, _new_id, random.random)
 
 
 def _services(
-    settings: Settings, store: Store, embedder: Embedder, degraded: tuple[str, ...], clock: Clock
+    settings: Settings,
+    store: Store,
+    embedder: Embedder,
+    worker: Worker,
+    degraded: tuple[str, ...],
+    clock: Clock,
+    *,
+    naming: bool,
 ) -> Services:
     vectors = QueryVectors(embedder, settings.query_cache)
     indexes = HotIndexes(embedder.dim, settings.index_max_bytes)
@@ -99,12 +133,15 @@ def _services(
             clock=clock,
             new_id=_new_id,
             duplicate_window_ms=settings.duplicate_window_s * 1000,
+            naming=naming,
+            wake=worker.wake,
         ),
         retrieve=Retrieve(store, indexes, vectors),
         forget=Forget(store, embedder.dim, vectors, clock, _new_id),
+        topics=Topics(store, clock),
         inventory=Inventory(store, clock),
         indexes=indexes,
-        degraded=degraded,
+        degraded_since_start=degraded,
     )
 
 
@@ -119,6 +156,7 @@ def create_app(memory: Memory) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        memory.start()
         yield
         memory.close()
 
@@ -138,6 +176,13 @@ def create_app(memory: Memory) -> FastAPI:
     Gauge("halo_index_scopes", "Open indexes.", registry=registry).set_function(
         lambda: len(memory.services.indexes)
     )
+    Gauge("halo_jobs", "Jobs that wait or run.", registry=registry).set_function(
+        lambda: memory.worker.count()[0]
+    )
+    Gauge("halo_jobs_dead", "Jobs given up.", registry=registry).set_function(
+        lambda: memory.worker.count()[1]
+    )
+    registry.register(memory.worker.failures)
     app.state.services = memory.services
     app.state.registry = registry
     for router in ROUTERS:
@@ -167,12 +212,23 @@ def _lock(data: Path) -> IO[str]:
 def _embedder(settings: Settings) -> tuple[Embedder, tuple[str, ...]]:
     """Return the embedder asked for; if its wheel is missing or changed, the one that always works, and say so."""
     try:
-        return open_embedder(settings.embedder), ()
+        return open_embedder(settings.embedder, settings), ()
     except ImportError as error:
         _log.error(
             "embedder missing, falling back to words alone", embedder=settings.embedder, exc_info=error
         )
         return open_embedder("hashing"), ("embedder",)
+
+
+def _llm(settings: Settings) -> LLM | None:
+    """Return the LLM asked for, or None; if its package is missing, say so and do without."""
+    if not settings.llm:
+        return None
+    try:
+        return open_llm(settings.llm, settings.llm_timeout_s)
+    except ImportError as error:
+        _log.error("LLM missing, topics are named without", exc_info=error)
+        return None
 
 
 def __getattr__(name: str) -> FastAPI:

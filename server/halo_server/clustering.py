@@ -18,15 +18,19 @@ from halo_server.domain import Instant, Message, Sentence, Topic
 from halo_server.text import asks, content_words, phrases, sentences
 
 __all__ = [
+    "MOST_NAMES",
     "UNNAMED",
+    "UNSORTED",
     "Gist",
     "exchange_vector",
     "gist",
+    "gives_away",
     "joined",
     "merged",
     "nearest",
     "opened",
     "overall",
+    "united",
     "without",
 ]
 
@@ -41,9 +45,18 @@ MOST_TOPICS = 512
 UNNAMED = "notes"
 """What a topic is called when nothing that was said can name it."""
 
+UNSORTED = "unsorted"
+"""What a topic is called that holds what deleted topics left behind."""
+
+NO_PHRASES = frozenset({UNNAMED, UNSORTED})
+"""Labels that tell nothing of what was said."""
+
 _READ_CHARS = 8_000
 _MOST_TERMS = 48
 _MOST_ALIASES = 5
+MOST_NAMES = 16
+"""Aliases of a topic in all, those a person gave included."""
+
 _MOST_SENTENCES = 3
 _SENTENCE_CHARS = 240
 _OVERALL_CHARS = 480
@@ -127,9 +140,7 @@ def joined(topic: Topic, exchange_id: str, more: Gist, now: Instant) -> Topic:
     """Return the topic with one more exchange; key and label stay."""
     counts = Counter(topic.terms)
     counts.update(more.terms)
-    terms = dict(counts.most_common(_MOST_TERMS))
-    if counts[topic.label]:
-        terms[topic.label] = counts[topic.label]  # as long as the phrase is said, it names the topic
+    terms = _kept(counts, (topic.label, *topic.former_labels))
     kept = [Sentence(more.telling, exchange_id)] if more.telling else []
     summary = (*kept, *(sentence for sentence in topic.summary if sentence.text != more.telling))
     return replace(
@@ -137,7 +148,7 @@ def joined(topic: Topic, exchange_id: str, more: Gist, now: Instant) -> Topic:
         exchanges=topic.exchanges + 1,
         vector_sum=_added(topic.vector_sum, more.vector),
         terms=terms,
-        aliases=_aliases(terms, topic.label),
+        aliases=_aliases(topic, terms, topic.label, topic.former_labels),
         summary=summary[:_MOST_SENTENCES],
         updated_at=max(now, topic.updated_at),
     )
@@ -146,28 +157,61 @@ def joined(topic: Topic, exchange_id: str, more: Gist, now: Instant) -> Topic:
 def without(topic: Topic, exchange_id: str, gone: Gist, taken: Collection[str]) -> Topic:
     """Return the topic as if the exchange had never joined it.
 
-    Key and label stay only if others said the phrase too: what was forgotten must not be read off a name.
+    Key, label and former labels stay only if others said the phrase too: what was forgotten must not be read off a name.
+    A label or alias that a person set is the person's own word, and stays.
     """
     counts = Counter(topic.terms)
     counts.subtract(gone.terms)
     terms = {term: count for term, count in counts.items() if count > 0}
-    label = topic.label if topic.label in terms or topic.label not in gone.terms else _label(terms)
+    unsaid = gone.terms.keys() - terms
+    # A label that nobody said was written by a model, perhaps from what is now forgotten.
+    stays = "label" in topic.pinned or topic.label in terms or topic.label in NO_PHRASES
+    label = topic.label if stays else _label(terms)
+    renamed = topic.label in unsaid - {label} or gives_away(topic.key, gone.terms, terms)
+    former = tuple(name for name in topic.former_labels if name not in unsaid)
     return replace(
         topic,
-        key=topic.key if label == topic.label else _free_key(label, taken),
+        key=_free_key(label, taken) if renamed else topic.key,
         label=label,
         exchanges=max(0, topic.exchanges - 1),
         vector_sum=topic.vector_sum - gone.vector if topic.vector_sum.size else np.zeros_like(gone.vector),
         terms=terms,
-        aliases=_aliases(terms, label),
+        aliases=_aliases(topic, terms, label, former),
         summary=tuple(sentence for sentence in topic.summary if sentence.exchange_id != exchange_id),
+        former_labels=former,
     )
+
+
+def gives_away(key: str, gone: Iterable[str], left: Iterable[str]) -> bool:
+    """Whether the key was made from a phrase of `gone` that is none of `left`."""
+    made_from = [phrase for phrase in gone if re.fullmatch(re.escape(_key(phrase)) + r"(_\d+)?", key)]
+    return bool(made_from) and not {_key(phrase) for phrase in made_from} & {_key(phrase) for phrase in left}
 
 
 def merged(topic: Topic, other: Topic) -> Topic:
     """Return the topic with the exchanges of another, which keeps nothing else."""
     together = _added(topic.vector_sum, other.vector_sum)
     return replace(topic, exchanges=topic.exchanges + other.exchanges, vector_sum=together)
+
+
+def united(topic: Topic, other: Topic, now: Instant) -> Topic:
+    """Return the topic with all that another held: its exchanges, what they said, and its names as aliases."""
+    counts = Counter(topic.terms)
+    counts.update(other.terms)
+    names = dict.fromkeys((other.label, *_own_aliases(other), *other.former_labels, *topic.former_labels))
+    own = {topic.label, *_own_aliases(topic)}
+    former = tuple(name for name in names if name not in own)[:MOST_NAMES]
+    terms = _kept(counts, (topic.label, *former))
+    newest = sorted((topic, other), key=lambda one: -one.updated_at)
+    quoted = {sentence.text: sentence for one in newest for sentence in one.summary}
+    return replace(
+        merged(topic, other),
+        terms=terms,
+        aliases=_aliases(topic, terms, topic.label, former),
+        summary=tuple(quoted.values())[:_MOST_SENTENCES],
+        updated_at=max(now, topic.updated_at, other.updated_at),
+        former_labels=former,
+    )
 
 
 def overall(largest: Iterable[Topic]) -> str:
@@ -215,20 +259,33 @@ def _label(terms: Mapping[str, int]) -> str:
     )
 
 
+def _kept(counts: Counter[str], names: Iterable[str]) -> dict[str, int]:
+    """Return the commonest phrases, and those that name the topic: as long as one is said, it does."""
+    return dict(counts.most_common(_MOST_TERMS)) | {name: counts[name] for name in names if counts[name]}
+
+
+def _key(label: str) -> str:
+    words = re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower())
+    return words.strip("_")[:_KEY_CHARS].rstrip("_") or UNNAMED
+
+
 def _free_key(label: str, taken: Collection[str]) -> str:
-    key = (
-        re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", label).lower())
-        .strip("_")[:_KEY_CHARS]
-        .rstrip("_")
-        or UNNAMED
-    )
+    key = _key(label)
     number = next(n for n in range(1, len(taken) + 2) if (key if n == 1 else f"{key}_{n}") not in taken)
     return key if number == 1 else f"{key}_{number}"
 
 
-def _aliases(terms: Mapping[str, int], label: str) -> tuple[str, ...]:
+def _aliases(topic: Topic, terms: Mapping[str, int], label: str, former: Sequence[str]) -> tuple[str, ...]:
+    """Return a person's aliases or, without those, the commonest phrases; after them what was merged into the topic."""
     often = sorted((term for term in terms if term != label), key=lambda term: (-terms[term], -len(term)))
-    return tuple(often[:_MOST_ALIASES])
+    own = _own_aliases(topic) if "aliases" in topic.pinned else often[:_MOST_ALIASES]
+    return tuple(dict.fromkeys((*own, *former)))[:MOST_NAMES]
+
+
+def _own_aliases(topic: Topic) -> tuple[str, ...]:
+    """Return the aliases a person set."""
+    pinned = topic.aliases if "aliases" in topic.pinned else ()
+    return tuple(name for name in pinned if name not in topic.former_labels)
 
 
 def _telling(said: Sequence[Message]) -> str:

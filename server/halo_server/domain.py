@@ -23,6 +23,7 @@ __all__ = [
     "Exchange",
     "Grant",
     "Instant",
+    "Job",
     "Message",
     "NewId",
     "Project",
@@ -33,6 +34,7 @@ __all__ = [
     "Sentence",
     "Submission",
     "Topic",
+    "Traits",
     "Vectors",
 ]
 
@@ -128,6 +130,25 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What a message shows of itself, besides its words and its meaning.
+
+    Attributes:
+        words: Its length (`text.count_words`).
+        asks: Whether it ends as a question.
+        personal: How often the speaker names himself, at most 4.
+        specifics: How many names and numbers it holds, at most 4. Scripts without capitals show numbers only.
+        dated: Whether it says when something was or will be.
+    """
+
+    words: int = 0
+    asks: bool = False
+    personal: int = 0
+    specifics: int = 0
+    dated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Added:
     """One message about to be written, with everything derived from it."""
 
@@ -136,8 +157,7 @@ class Added:
     path: bytes
     vector: npt.NDArray[np.float32] | None
     terms: npt.NDArray[np.uint32]
-    words: int
-    asks: bool
+    traits: Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +197,8 @@ class Topic:
         vector_sum: Shape (dim,), float32: the sum of its exchanges' unit vectors. Its direction is the topic's
             vector, its length over `exchanges` is how well they agree.
         terms: Surface phrases and how often they occurred: where key, label and aliases come from.
+        pinned: Names of the fields a person set, of `enabled`, `label` and `aliases`; only a person changes them again.
+        former_labels: What topics that were merged into this one were called; the newest first.
     """
 
     id: str
@@ -190,6 +212,8 @@ class Topic:
     terms: Mapping[str, int]
     updated_at: Instant
     row: int = 0
+    pinned: frozenset[str] = frozenset()
+    former_labels: tuple[str, ...] = ()
 
     @property
     def confidence(self) -> float:
@@ -207,49 +231,71 @@ class Document:
     Attributes:
         parent: `message` of the nearest searchable message before it in its thread; None at the start.
         terms: Token ids with repetition, uint32.
-        words: Length in words (`text.count_words`).
-        asks: Whether it is a question.
     """
 
     message: int
     exchange: int
     topic: int
     parent: int | None
+    role: str
     speaker: str | None
     vector: npt.NDArray[np.float32] | None
     terms: npt.NDArray[np.uint32]
-    words: int
-    asks: bool
+    traits: Traits
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the indexes say about every searchable message of a scope, in the order they were written.
+    """What the indexes say about the searchable messages of a scope that may answer a query, in the order they were written.
+
+    Each array has one value a message; a place is a position in these arrays, -1 is nowhere.
 
     Attributes:
-        exchange, topic: Shape (n,), int64: sequence number of the message's exchange, row of its topic (0: none).
-        previous: Shape (n,), int64: place in these arrays of the message before it in its thread, -1 at the start.
-        words, asks: Shape (n,): length in words, whether it is a question.
-        speaker: Shape (n,), int32: place in `speakers`; -1 when nobody is named.
-        similarity: Shape (n,), float32, cosine in [-1, 1]; NaN where the vector index did not return the message.
-        coverage: Shape (n,), float32 in [0, 1]: how much of the query's words the message covers.
+        message, exchange, topic: int64: the message's and its exchange's number, the row of its topic (0: none).
+        previous, following: int64: place of the message before and after it in its thread.
+        thread: int32: one number for the messages of one conversation.
+        words, terms: float32: length in words, and in search terms.
+        asks, dated: See `Traits`.
+        personal, specifics: float32, see `Traits`.
+        speaker: int32: place in `speakers`; -1 when nobody is named.
+        assistant: Whether an assistant without a name of its own said it.
+        replies: Whether it follows what somebody else said.
+        alike: int64: the same for messages of the same words.
+        similarity: float32, cosine in [-1, 1]; NaN where it is unknown.
+        meaning: float32: `similarity` in standard deviations from that of any message of the scope; 0 where it is unknown.
+        coverage: float32 in [0, 1]: how much of the query's words the message covers (BM25).
+        phrases: float32 in [0, 1]: how many of the query's pairs of neighbouring words it holds.
         topics: Row -> cosine of each enabled topic's vector with the query.
         hidden: Rows of the disabled topics.
+        shares: Query term -> its share of the query's weight; the shares sum to 1.
         holders: Query term -> places of the messages that hold it, ascending; absent when none does.
     """
 
+    message: npt.NDArray[np.int64]
     exchange: npt.NDArray[np.int64]
     topic: npt.NDArray[np.int64]
     previous: npt.NDArray[np.int64]
+    following: npt.NDArray[np.int64]
+    thread: npt.NDArray[np.int32]
     words: npt.NDArray[np.float32]
+    terms: npt.NDArray[np.float32]
     asks: npt.NDArray[np.bool_]
+    dated: npt.NDArray[np.bool_]
+    personal: npt.NDArray[np.float32]
+    specifics: npt.NDArray[np.float32]
     speaker: npt.NDArray[np.int32]
     speakers: tuple[str, ...]
+    assistant: npt.NDArray[np.bool_]
+    replies: npt.NDArray[np.bool_]
+    alike: npt.NDArray[np.int64]
     similarity: npt.NDArray[np.float32]
+    meaning: npt.NDArray[np.float32]
     coverage: npt.NDArray[np.float32]
+    phrases: npt.NDArray[np.float32]
     topics: Mapping[int, float]
     hidden: frozenset[int]
-    holders: Mapping[int, npt.NDArray[np.int32]]
+    shares: Mapping[int, float]
+    holders: Mapping[int, npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +305,24 @@ class Change:
     seq: int
     kind: Literal["exchange", "topic", "scope"]
     target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work promised for later, taken by one worker.
+
+    Attributes:
+        payload: What it is about, by ids.
+        attempts: How often it was taken, this time included.
+        lease: Proof that it is this worker's.
+    """
+
+    id: int
+    kind: str
+    scope: Scope
+    payload: Mapping[str, JSON]
+    attempts: int
+    lease: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from typing import ClassVar
 
 __all__ = [
     "DataDirectoryInUse",
+    "EmbedderSilent",
+    "EmbedderUnnamed",
     "Forbidden",
     "FunctionNotFound",
     "HaloError",
@@ -34,6 +36,7 @@ __all__ = [
     "MethodNotAllowed",
     "NotFound",
     "ProjectNotFound",
+    "ProviderFailed",
     "RequestTimeout",
     "SchemaTooNew",
     "StartError",
@@ -162,6 +165,20 @@ class StorageFull(HaloError):
     status = 507
 
 
+class ProviderFailed(Exception):
+    """A model's provider did not do what it was asked; no request fails by that alone.
+
+    Attributes:
+        code: How, in one of our words; never a word of the provider's, which may repeat what somebody said.
+        final: Whether asking again is of no use.
+    """
+
+    def __init__(self, code: str, *, final: bool = False) -> None:
+        super().__init__(code)
+        self.code = code
+        self.final = final
+
+
 class StartError(Exception):
     """The server cannot start; the message is one line with the cure."""
 
@@ -171,6 +188,14 @@ class StartError(Exception):
 
 class DataDirectoryInUse(StartError):
     """Another process serves this data directory; one process a directory, stop it first."""
+
+
+class EmbedderSilent(StartError):
+    """The embedding service does not answer; start it, or set HALO_EMBEDDER_DIM to start without it."""
+
+
+class EmbedderUnnamed(StartError):
+    """HALO_EMBEDDER=remote also needs HALO_EMBEDDER_MODEL."""
 
 
 class SchemaTooNew(StartError):

@@ -223,6 +223,7 @@ def _opened(path: Path, settings: Settings | None) -> _Host:
     memory = open_memory((settings or Settings()).model_copy(update={"data": path}))
     try:
         host = _hosts[path] = _Host(path, memory, create_app(memory))
+        memory.start()
     except BaseException:
         memory.close()
         raise

@@ -1,44 +1,114 @@
-"""Which exchanges answer a query: hits in, a ranked choice with its reason out. Pure; nothing here waits for anything.
+"""Which messages and exchanges answer a query: hits in, a ranked choice with its reason out. Pure; nothing here waits for anything.
 
-The message is what is found, the exchange is what is given back. The constants were chosen on LoCoMo conversations 1-5 (R@10
-of entries 83.0 %) and reported on 6-10 (79.8 %); see README, decision D4. It changes when a better measurement says so.
+The message is what is found, the exchange is what is given back. A message's score is a sum of signs, each times a weight. The
+weights are those under which the right messages were likeliest on LoCoMo, REALTALK and BEAM, conversations 1-5 of each (a
+multinomial model, small ridge); figures are reported on the others: see README, decision D4. Two people chatting, a user with an
+assistant, and single records are told apart by the messages themselves: by their length and by whether they reply to each other.
+It changes when a better measurement says so.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from halo_server.domain import Candidates
+from halo_server.traits import wants
 
-__all__ = ["Choice", "bare_query", "explain", "named_speakers", "rank", "shared_terms"]
+__all__ = [
+    "Choice",
+    "Hit",
+    "Selection",
+    "bare_query",
+    "explain",
+    "named_speakers",
+    "rank",
+    "shared_terms",
+]
 
-_COVERAGE = 5.5  # a fully covered query weighs as much as 11 standard deviations of similarity
-_TOGETHER = 2.0  # an exchange's messages cover a query together: the question names it, the answer tells it
-_SMOOTH = (0.5, 0.3)  # share of the neighbour one and two messages away
-_LONG_WORDS = 120.0  # a message of so many words leans on its neighbours by 1/e
-_SPEAKER = 1.5  # said by the only person the query names
-_QUESTION = 1.0  # a question seldom answers one
-_LENGTH = 0.2  # a longer message says more
-_TOPIC = 0.5  # how far the topic's own nearness moves its messages
+_LONG_WORDS = 120.0  # a message of so many words is `short` by 1/e only
+_TALK = 4.0  # a scope in which a quarter of the messages reply to somebody is a talk altogether
+
+# What a message says itself.
+_MEANING = 0.75
+_COVERAGE = 13.0
+_COVERAGE_SHORT = -8.2  # a short message covers much by chance
+_COVERAGE_SQUARED = -8.8
+_COVERED = 0.65  # a single mention of every word covers no more; what is beyond says nothing
+_PHRASES = 2.2
+# What stands around it, for it is short.
+_MEANING_BESIDE = (0.15, 0.14)  # one and two messages away
+_COVERAGE_ASKED = 0.9  # of the question it follows
+_MEANING_ASKED = 0.23
+_TOGETHER = 2.3  # with the messages beside it
+_THREAD = 4.5  # the best that messages beside each other cover anywhere in its conversation
+_THREAD_MEANING = 0.36  # the nearest message of its conversation, for it is long
+# Who says it, and what of: in a talk.
+_NAMED = 2.4  # said by the only person the query names
+_ASSISTANT = -1.4
+_ASKS, _ASKS_LONG = -1.3, 0.55
+_PERSONAL = 0.3
+_SPECIFIC = 0.3
+_DATED = 0.4
+_LENGTH_LONG = 0.68
+# What the question wants.
+_TIME = 1.5
+_NAME = 0.8
+
+_REPEATS = 4.0  # a question that was asked before answers nothing
+_REPEATED = 0.9  # share of the query's weight from which it was
+_REPEATED_TERMS = 1.5  # and most terms it has for one of the query's
+_SPREAD = (
+    0.2  # in standard deviations: less for each hit of the same conversation, where several things are wanted
+)
+_SPREAD_DEPTH = 80
 
 _Scores = npt.NDArray[np.float32]
+_Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message of a ranking.
+
+    Attributes:
+        message, exchange: The numbers the store gave them.
+        score: Compares only within one ranking.
+        similarity: Cosine with the query; None where only words were compared.
+    """
+
+    message: int
+    exchange: int
+    score: float
+    similarity: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One exchange and how well its best message fits.
-
-    Attributes:
-        score: Compares only within one ranking.
-        similarity: Cosine of that message; None where only words were compared.
-    """
+    """One exchange and how well its best message fits; see `Hit`."""
 
     exchange: int
     score: float
     similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Messages, best first."""
+
+    messages: tuple[Hit, ...] = ()
+
+    def exchanges(self, limit: int) -> list[Choice]:
+        """Return at most `limit` exchanges in the order of their best messages."""
+        best: dict[int, Choice] = {}
+        for hit in self.messages:
+            if hit.exchange not in best:
+                if len(best) == limit:
+                    break
+                best[hit.exchange] = Choice(hit.exchange, hit.score, hit.similarity)
+        return list(best.values())
 
 
 def named_speakers(query: str, speakers: Sequence[str]) -> list[str]:
@@ -54,74 +124,124 @@ def bare_query(query: str, speakers: Sequence[str]) -> str:
     return " ".join(query.split())
 
 
-def rank(candidates: Candidates, query: str, limit: int, *, hidden: frozenset[int]) -> list[Choice]:
-    """Return at most `limit` exchanges, best first.
+def rank(candidates: Candidates, query: str, *, hidden: frozenset[int]) -> Selection:
+    """Return the messages in the order in which they should be read.
+
+    Messages of the same words as a better one come after all others.
 
     Args:
         candidates: What the indexes say.
-        query: As asked; only its names are read here.
-        limit: Most exchanges; at least 1.
+        query: As asked; its names and what it wants are read here.
         hidden: Topic rows nothing may be chosen from.
-
-    Source:
-        Standardised similarity plus coverage-normalised BM25, context from neighbours in proportion to how short a message
-        is: measured on LoCoMo, REALTALK and BEAM against reciprocal rank fusion, min-max and plain z-scores, which lose
-        2 to 5 points of R@10.
     """
     if not len(candidates.exchange):
-        return []
-    short = np.exp(-candidates.words / _LONG_WORDS)
-    scores = _from_neighbours(_fused(candidates), candidates.previous, short)
-    scores += short * (_LENGTH * _standard(np.log1p(candidates.words)) - _QUESTION * candidates.asks)
-    scores += _from_topics(candidates) + _TOGETHER * _covered_together(candidates)
-    named = named_speakers(query, candidates.speakers)
-    if len(named) == 1:
-        scores += _SPEAKER * (candidates.speaker == candidates.speakers.index(named[0]))
+        return Selection()
+    wanted = wants(query)
+    scores = _of_itself(candidates) + _of_its_place(candidates) + _of_its_kind(candidates, query)
+    short = _short(candidates)
+    if wanted.time:
+        scores += _TIME * short * candidates.dated
+    if wanted.name:
+        scores += _NAME * short * np.minimum(candidates.specifics, 3)
+    scores -= _REPEATS * _asked_before(candidates)
+    scores = scores.astype(np.float32)
     if hidden:
         scores = np.where(np.isin(candidates.topic, list(hidden)), -np.inf, scores)
-    return _choices(candidates, scores, limit)
+    order = np.argsort(-scores, kind="stable")  # the earlier of equals first
+    if wanted.several:
+        order = _spread(order, scores, candidates.thread)
+    return Selection(
+        tuple(_hit(candidates, scores, place) for place in _each_once(order, candidates, scores))
+    )
 
 
-def _fused(candidates: Candidates) -> _Scores:
-    own = _COVERAGE * candidates.coverage
-    similarity = candidates.similarity
-    seen = ~np.isnan(similarity)
-    if seen.any():
-        nearest = similarity[seen]
-        lowest = nearest.min()
-        own = own + 0.5 * (np.where(seen, similarity, lowest) - nearest.mean()) / (nearest.std() + 1e-6)
-    return own.astype(np.float32)
+def _of_itself(candidates: Candidates) -> _Scores:
+    covered = np.minimum(candidates.coverage, _COVERED)
+    own = _MEANING * candidates.meaning + _PHRASES * candidates.phrases
+    own += (_COVERAGE + _COVERAGE_SHORT * _short(candidates)) * covered + _COVERAGE_SQUARED * covered**2
+    return own
 
 
-def _from_neighbours(own: _Scores, previous: npt.NDArray[np.int64], short: _Scores) -> _Scores:
-    """Let each message take a share of what its neighbours score, the more the shorter it is itself."""
-    out = own.copy()
-    places = np.arange(len(own))
-    before = previous
-    for share in _SMOOTH:
-        has = before >= 0
-        earlier, later = before[has], places[has]
-        out[later] += share * own[earlier] * short[later]
-        out += share * short * np.bincount(earlier, weights=own[later], minlength=len(own)).astype(np.float32)
-        before = np.where(has, previous[before], -1)
-    return out
+def _of_its_place(candidates: Candidates) -> _Scores:
+    """Return what the conversation around a message says for it: the more, the shorter it is itself."""
+    short = _short(candidates)
+    around = np.zeros(len(short), dtype=np.float32)
+    before, after = candidates.previous, candidates.following
+    for share in _MEANING_BESIDE:
+        around += share * (_at(candidates.meaning, before) + _at(candidates.meaning, after))
+        before, after = _step(candidates.previous, before), _step(candidates.following, after)
+    asked = _at(candidates.asks.astype(np.float32), candidates.previous)
+    around += asked * (
+        _MEANING_ASKED * _at(candidates.meaning, candidates.previous)
+        + _COVERAGE_ASKED * _at(candidates.coverage, candidates.previous)
+    )
+    together = _together(candidates)
+    around += _TOGETHER * together + _THREAD * _most_of_thread(together, candidates.thread)
+    nearest = _most_of_thread(candidates.meaning, candidates.thread)
+    return (short * around + (1 - short) * _THREAD_MEANING * nearest).astype(np.float32)
 
 
-def _from_topics(candidates: Candidates) -> _Scores:
-    if not candidates.topics:
-        return np.zeros(len(candidates.topic), dtype=np.float32)
-    width = int(max(candidates.topic.max(), *candidates.topics)) + 1
-    nearness = np.zeros(width, dtype=np.float32)
-    nearness[list(candidates.topics)] = [_TOPIC * cosine for cosine in candidates.topics.values()]
-    return nearness[candidates.topic]
+def _of_its_kind(candidates: Candidates, query: str) -> _Scores:
+    """Return what speaks for a message whatever it says; among records, where nobody talks to anybody, nearly nothing does."""
+    short = _short(candidates)
+    talk = min(1.0, _TALK * float(candidates.replies.mean()))
+    chat = _PERSONAL * candidates.personal + _SPECIFIC * candidates.specifics
+    chat += _DATED * candidates.dated + _ASKS * candidates.asks
+    length = _standard(np.log1p(candidates.terms))
+    kind = talk * (short * chat + (1 - short) * (_LENGTH_LONG * length + _ASKS_LONG * candidates.asks))
+    kind += _ASSISTANT * candidates.assistant
+    named = named_speakers(query, candidates.speakers)
+    if len(named) == 1:
+        kind += _NAMED * (candidates.speaker == candidates.speakers.index(named[0]))
+    return kind.astype(np.float32)
 
 
-def _covered_together(candidates: Candidates) -> _Scores:
-    """Return for each message how much of the query its whole exchange covers, at most 1."""
-    # An exchange's messages stand side by side, since they are written in one transaction.
-    starts = np.flatnonzero(np.diff(candidates.exchange, prepend=-1))
-    sums = np.minimum(np.add.reduceat(candidates.coverage, starts), 1.0)
-    return np.repeat(sums, np.diff(np.append(starts, len(candidates.exchange)))).astype(np.float32)
+def _short(candidates: Candidates) -> _Scores:
+    """Return how little a message says by itself, in (0, 1]: short ones lean on their neighbours, long ones stand alone."""
+    short: _Scores = np.exp(-candidates.words / _LONG_WORDS)
+    return short
+
+
+def _asked_before(candidates: Candidates) -> npt.NDArray[np.bool_]:
+    """Tell which messages ask the same: questions that hold the query's words and hardly any other."""
+    held = _share(candidates, lambda places: places)
+    return (
+        candidates.asks & (held >= _REPEATED) & (candidates.terms <= _REPEATED_TERMS * len(candidates.shares))
+    )
+
+
+def _together(candidates: Candidates) -> _Scores:
+    """Return the share of the query's weight whose words a message, or one beside it, holds."""
+
+    def beside(places: _Places) -> _Places:
+        around = np.concatenate([places, candidates.previous[places], candidates.following[places]])
+        return np.unique(around[around >= 0])
+
+    return _share(candidates, beside)
+
+
+def _share(candidates: Candidates, reach: Callable[[_Places], _Places]) -> _Scores:
+    share = np.zeros(len(candidates.exchange), dtype=np.float32)
+    for term, places in candidates.holders.items():
+        share[reach(places)] += candidates.shares[term]
+    return share
+
+
+def _most_of_thread(values: _Scores, thread: npt.NDArray[np.int32]) -> _Scores:
+    """Return for each message the greatest value in its conversation."""
+    numbers, conversation = np.unique(thread, return_inverse=True)
+    most = np.full(len(numbers), -np.inf, dtype=np.float32)
+    np.maximum.at(most, conversation, values.astype(np.float32))
+    return most[conversation]
+
+
+def _at(values: npt.NDArray[np.float32], places: _Places) -> _Scores:
+    """Return the values at other places, 0 where there is none."""
+    return np.where(places >= 0, values[places], np.float32(0))
+
+
+def _step(steps: _Places, places: _Places) -> _Places:
+    return np.where(places >= 0, steps[places], -1)
 
 
 def _standard(values: _Scores) -> _Scores:
@@ -129,17 +249,40 @@ def _standard(values: _Scores) -> _Scores:
     return (values - np.float32(values.mean())) / spread
 
 
-def _choices(candidates: Candidates, scores: _Scores, limit: int) -> list[Choice]:
-    found: dict[int, Choice] = {}
-    for place in np.argsort(-scores, kind="stable"):  # the earlier of equals first
-        exchange = int(candidates.exchange[place])
-        if exchange in found or scores[place] == -np.inf:
-            continue
-        near = float(candidates.similarity[place])
-        found[exchange] = Choice(exchange, float(scores[place]), None if np.isnan(near) else near)
-        if len(found) == limit:
-            break
-    return list(found.values())
+def _spread(order: _Places, scores: _Scores, thread: npt.NDArray[np.int32]) -> _Places:
+    """Return the order in which each further message of one conversation counts less: several answers lie apart."""
+    finite = scores[np.isfinite(scores)]
+    less = _SPREAD * float(finite.std()) if len(finite) else 0.0
+    first = order[:_SPREAD_DEPTH]
+    left, chosen = scores[first].astype(np.float64), []
+    for _ in range(len(first)):
+        best = int(np.argmax(left))
+        chosen.append(best)
+        left[thread[first] == thread[first[best]]] -= less
+        left[best] = -np.inf
+    return np.concatenate([first[chosen], order[_SPREAD_DEPTH:]])
+
+
+def _each_once(order: _Places, candidates: Candidates, scores: _Scores) -> list[int]:
+    """Return the places that may be chosen, those whose words were chosen already at the end."""
+    seen: set[int] = set()
+    first: list[int] = []
+    again: list[int] = []
+    for place in order[np.isfinite(scores[order])].tolist():
+        words = int(candidates.alike[place])
+        (again if words in seen else first).append(place)
+        seen.add(words)
+    return first + again
+
+
+def _hit(candidates: Candidates, scores: _Scores, place: int) -> Hit:
+    near = float(candidates.similarity[place])
+    return Hit(
+        message=int(candidates.message[place]),
+        exchange=int(candidates.exchange[place]),
+        score=float(scores[place]),
+        similarity=None if np.isnan(near) else near,
+    )
 
 
 def explain(labels: Sequence[str], words: Sequence[str], *, asked: bool, close: bool) -> str:
@@ -167,12 +310,8 @@ def explain(labels: Sequence[str], words: Sequence[str], *, asked: bool, close: 
 
 def shared_terms(candidates: Candidates, exchanges: Sequence[int]) -> set[int]:
     """Return the query terms that occur in at least one of the exchanges, given by their sequence numbers."""
-    spans = [np.searchsorted(candidates.exchange, (seq, seq + 1)) for seq in exchanges]
-    return {
-        term
-        for term, places in candidates.holders.items()
-        if any(np.diff(np.searchsorted(places, span)).any() for span in spans)
-    }
+    chosen = np.isin(candidates.exchange, list(exchanges))
+    return {term for term, places in candidates.holders.items() if chosen[places].any()}
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -66,6 +66,10 @@ def _delete_topic(ids):
     yield _project(ids, f"/topics/{segment(ids.topic_key)}?endUserKey={segment(ids.user)}"), None
 
 
+def _topic(ids, rest=""):
+    return f"{_scope(ids)}/topics/{segment(ids.topic_key)}{rest}"
+
+
 CASES = {
     ("GET", f"{API}/functions"): lambda ids: [(f"{API}/functions", None)],
     ("POST", f"{API}/functions/{{name:key}}"): _function,
@@ -81,8 +85,19 @@ CASES = {
     ("GET", f"{API}/projects"): lambda ids: [(f"{API}/projects?limit=100", None)],
     ("POST", f"{API}/projects"): lambda ids: [(f"{API}/projects", {"projectKey": ids.project})],
     ("GET", f"{API}{P}"): lambda ids: [(_project(ids), None)],
-    ("GET", f"{API}{P}/scopes/{{end_user_key:key}}/topics"): lambda ids: [(f"{_scope(ids)}/topics", None)],
-    ("GET", f"{API}{P}/scopes/{{end_user_key:key}}/raw"): lambda ids: [(f"{_scope(ids)}/raw", None)],
+    ("GET", f"{API}{P}/scopes/{{end_user_key:key}}/topics"): lambda ids: [
+        (f"{_scope(ids)}/topics{more}", None) for more in ("", "?includeDisabledTopics=true")
+    ],
+    ("PATCH", f"{API}{P}/scopes/{{end_user_key:key}}/topics/{{topic_key:key}}"): lambda ids: [
+        (_topic(ids), {"label": "planted"}),
+        (_topic(ids), {"enabled": False}),
+    ],
+    ("POST", f"{API}{P}/scopes/{{end_user_key:key}}/topics/{{topic_key:key}}/merge"): lambda ids: [
+        (_topic(ids, "/merge"), {"into": ids.topic_key})
+    ],
+    ("GET", f"{API}{P}/scopes/{{end_user_key:key}}/raw"): lambda ids: [
+        (f"{_scope(ids)}/raw{more}", None) for more in ("", "?includeDisabledTopics=true")
+    ],
     ("GET", f"{API}{P}/raw/{{raw_entry_id:key}}"): lambda ids: [
         (_project(ids, f"/raw/{ids.raw_id}"), None),
         (_project(ids, f"/raw/{ids.raw_id}?full=true"), None),

@@ -298,11 +298,10 @@ def test_a_disabled_topic_is_hidden_unless_asked_for(door):
         topic = next(topic for topic in answer["topics"] if topic["topicKey"] == key)
         assert topic["enabled"] is False
         assert answer["rawEntries"][0]["id"] == hidden["rawEntryId"]
-    assert [topic["enabled"] for topic in door.send("GET", f"{SCOPE}/topics").json()["topics"]] == [
-        True,
-        False,
-    ]
-    assert len(door.send("GET", f"{SCOPE}/raw").json()["rawEntries"]) == 2
+    for query, enabled in (("", [True]), ("?includeDisabledTopics=true", [True, False])):
+        topics = door.send("GET", f"{SCOPE}/topics{query}").json()["topics"]
+        assert [topic["enabled"] for topic in topics] == enabled
+        assert len(door.send("GET", f"{SCOPE}/raw{query}").json()["rawEntries"]) == len(enabled)
 
 
 # -- below its best ---------------------------------------------------------------------------------------------
@@ -312,7 +311,7 @@ def test_a_disabled_topic_is_hidden_unless_asked_for(door):
 def degraded(open_door, monkeypatch):
     """A server whose embedder's wheel is missing."""
 
-    def missing(name):
+    def missing(name, _settings=None):
         if name == "hashing":
             return open_embedder(name)
         raise ImportError(name)

@@ -85,6 +85,7 @@ def test_what_was_captured_is_answered_to_the_next_call(open_door, embedder):
                 "summary": topic["summary"],
                 "summarySources": [receipt["rawEntryId"]],
                 "enabled": True,
+                "pinned": [],
                 "rawCount": 1,
                 "updatedAt": entry["recordedAt"],
             }

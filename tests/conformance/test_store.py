@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, pairwise
 from typing import Any
@@ -24,6 +25,7 @@ from halo_server.domain import (
     Receipt,
     Retrieved,
     Scope,
+    Topic,
     Vectors,
 )
 from halo_server.embedders.base import Embedder
@@ -180,6 +182,8 @@ def test_a_conversation_in_which_only_the_assistant_speaks_continues(memory: Mem
 
 class _Meddler:
     """An embedder in whose time something else happens."""
+
+    is_local = True
 
     def __init__(self, inner: Embedder) -> None:
         self.inner, self.id, self.dim = inner, inner.id, inner.dim
@@ -648,6 +652,7 @@ def test_a_foreign_id_is_answered_exactly_as_an_unknown_one(memory: Memory, stor
 class _Alike:
     """An embedder under which all texts are alike."""
 
+    is_local = True
     id, dim = "alike-v1-3", 3
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -841,6 +846,7 @@ def test_the_sums_of_topics_return_to_what_they_were_before_an_exchange_joined(
 class _Silent:
     """An embedder without a usable vector for anything but its word."""
 
+    is_local = True
     id, dim = "silent-v1-2", 2
 
     def __init__(self, word: str, nothing: float) -> None:
@@ -1134,6 +1140,99 @@ def test_a_topic_forgotten_while_exchanges_join_it_leaves_none_without_a_topic(m
     assert len(held) == 5
 
 
+# -- a person's word -------------------------------------------------------------------------------------------------
+
+
+def _held(memory: Memory, scope: Scope) -> dict[str, int]:
+    """Return how many exchanges each topic says it has, which is how many it has."""
+    topics = memory.inventory.topics(scope, after=0, limit=99, include_disabled=True)
+    counted = {topic.key: topic.exchanges for topic in topics}
+    keys = [exchange.topic_key for exchange in memory.exchanges(scope)]
+    assert counted == {key: keys.count(key) for key in {*keys, *counted}}
+    return counted
+
+
+def test_a_former_key_belongs_to_one_end_user(memory: Memory, store: Store) -> None:
+    for scope in (ANA, BEN, OTHER_PROJECT):
+        for said in (Q1, Q2):
+            memory.capture(scope, said, response=said)
+    peanuts, lisbon = [topic.key for topic in memory.inventory.topics(ANA, after=0, limit=9)]
+
+    memory.topics.merge(ANA, peanuts, lisbon)
+
+    for scope, found in ((ANA, lisbon), (BEN, peanuts), (OTHER_PROJECT, peanuts)):
+        assert [topic.key for topic in store.read(lambda tx, s=scope: tx.topics(s, [peanuts]))] == [found]
+        assert set(store.read(lambda tx, s=scope: tx.topic_keys(s))) == {peanuts, lisbon}
+    assert _held(memory, ANA) == {lisbon: 2}
+    assert memory.topics.edit(BEN, peanuts, label="Nuts").label == "Nuts"
+    assert memory.inventory.topics(ANA, after=0, limit=9)[0].label != "Nuts"
+    memory.forget.topic(ANA, peanuts, include_raw=True)
+    assert _held(memory, ANA) == {}
+    assert _held(memory, BEN) == {peanuts: 1, lisbon: 1}
+
+
+def test_a_persons_word_is_there_after_a_restart_and_under_another_embedder(
+    memory: Memory, other: Memory, open_again: Callable[..., Store]
+) -> None:
+    memory.capture(ANA, Q1, response=A1)
+    memory.capture(ANA, Q2, response=A2)
+    peanuts, lisbon = [topic.key for topic in memory.inventory.topics(ANA, after=0, limit=9)]
+    memory.topics.edit(ANA, lisbon, label="Travel", aliases=["trips"], enabled=False)
+    wished = memory.topics.merge(ANA, peanuts, lisbon)
+    assert wished.pinned == {"enabled", "label", "aliases"}
+
+    for each in (Memory(open_again()), other):
+        assert each.found(ANA) == each.found(ANA, "Lisbon peanuts") == set()
+        [topic] = each.inventory.topics(ANA, after=0, limit=9, include_disabled=True)
+        assert (topic.key, topic.label, topic.aliases, topic.enabled, topic.pinned, topic.former_labels) == (
+            lisbon,
+            "Travel",
+            wished.aliases,
+            False,
+            wished.pinned,
+            wished.former_labels,
+        )
+
+
+def test_topics_merged_and_named_while_exchanges_join_them_lose_none(memory: Memory) -> None:
+    words = ("violin", "lisbon", "marathon")
+    for word in words:
+        memory.capture(ANA, user(f"{word} {word} 0"), response=assistant(word))
+    violin, lisbon, marathon = [topic.key for topic in memory.inventory.topics(ANA, after=0, limit=9)]
+    pairs = [(violin, lisbon), (lisbon, violin), (violin, lisbon), (violin, marathon), (marathon, lisbon)]
+    barrier = threading.Barrier(len(pairs) + 1 + 2 * len(words))
+
+    def merge(pair: tuple[str, str]) -> None:
+        barrier.wait()
+        with suppress(InvalidRequest):  # another had merged them the other way round
+            memory.topics.merge(ANA, *pair)
+
+    def name() -> None:
+        barrier.wait()
+        memory.topics.edit(ANA, lisbon, label="All of it")
+
+    def capture(number: int) -> str:
+        barrier.wait()
+        said = f"{words[number % 3]} {words[number % 3]} {number}"
+        return memory.capture(ANA, user(said), response=assistant(said), key=said).exchange_id
+
+    with ThreadPoolExecutor(barrier.parties) as pool:
+        taken = [pool.submit(capture, number) for number in range(2 * len(words))]
+        others = [*(pool.submit(merge, pair) for pair in pairs), pool.submit(name)]
+    ids = {each.result() for each in taken}
+    assert [each.result() for each in others] == [None] * 6
+
+    held = _held(memory, ANA)
+    assert sum(held.values()) == 9
+    assert ids <= memory.found(ANA)
+    [one] = {violin, lisbon, marathon} & set(held)
+    for key in (violin, lisbon, marathon):
+        [topic] = memory.store.read(lambda tx, key=key: tx.topics(ANA, [key]))
+        assert topic.key == one
+    for number, word in enumerate(words):
+        assert memory.find(ANA, f"{word} {number + 3}").exchanges[0].topic_key in held
+
+
 # -- the change log --------------------------------------------------------------------------------------------------
 
 
@@ -1155,13 +1254,34 @@ def _seen(index: ScopeIndex, memory: Memory, scope: Scope, query: str) -> dict[s
 _changes = st.lists(
     st.tuples(
         st.sampled_from(
-            ["capture", "capture", "continue", "forget", "unsort", "erase topic", "erase user", "look"]
+            [
+                "capture",
+                "capture",
+                "continue",
+                "forget",
+                "unsort",
+                "erase topic",
+                "merge",
+                "hide or show",
+                "erase user",
+                "look",
+            ]
         ),
         st.integers(0, 99),
         st.sampled_from(_WORDS),
     ),
     max_size=12,
 )
+
+
+def _change_topic(memory: Memory, scope: Scope, action: str, topics: Sequence[Topic], number: int) -> None:
+    key = topics[number % len(topics)].key
+    if action == "merge" and len(topics) > 1:
+        memory.topics.merge(scope, key, topics[(number + 1) % len(topics)].key)
+    elif action == "hide or show":
+        memory.topics.edit(scope, key, enabled=bool(number % 2))
+    elif action in ("unsort", "erase topic"):
+        memory.forget.topic(scope, key, include_raw=action == "erase topic")
 
 
 @settings(max_examples=20)
@@ -1172,7 +1292,8 @@ def test_an_index_that_followed_every_change_shows_what_a_fresh_one_shows(
     scope, index = _nobody(), ScopeIndex(memory.embedder.dim)
     talk: list[dict[str, str]] = []
     for action, number, word in changes:
-        stored, topics = memory.exchanges(scope), memory.inventory.topics(scope, after=0, limit=99)
+        stored = memory.exchanges(scope)
+        topics = memory.inventory.topics(scope, after=0, limit=99, include_disabled=True)
         if action == "capture":
             memory.capture(scope, user(f"{word} {number}", name="Mia"), response=assistant(word), key=None)
         elif action == "continue":
@@ -1181,9 +1302,8 @@ def test_an_index_that_followed_every_change_shows_what_a_fresh_one_shows(
             talk.append(assistant(f"{word} {number}"))
         elif action == "forget" and stored:
             memory.forget.exchange(scope, stored[number % len(stored)].id)
-        elif action in ("unsort", "erase topic") and topics:
-            key = topics[number % len(topics)].key
-            memory.forget.topic(scope, key, include_raw=action == "erase topic")
+        elif topics and action not in ("look", "erase user"):
+            _change_topic(memory, scope, action, topics, number)
         elif action == "erase user" and stored:
             memory.forget.end_user(scope)
             talk = []

@@ -64,7 +64,7 @@ def _words_alone(sample: dict, added: dict[str, list[str]], asked: list[locomo.Q
     entries = list(added)
     index = LexicalIndex()
     index.extend([term_ids(" ".join(said[turn] for turn in added[entry])) for entry in entries])
-    ranked = (np.argsort(-index.coverage(term_ids(q.text))[0], kind="stable")[:ENTRIES] for q in asked)
+    ranked = (np.argsort(-index.coverage(term_ids(q.text)).scores, kind="stable")[:ENTRIES] for q in asked)
     return [_turns(added, [entries[place] for place in best]) for best in ranked]
 
 

@@ -13,11 +13,13 @@ from halo_server.clustering import (
     Gist,
     exchange_vector,
     gist,
+    gives_away,
     joined,
     merged,
     nearest,
     opened,
     overall,
+    united,
     without,
 )
 from halo_server.domain import Message, Sentence, Topic
@@ -243,6 +245,87 @@ def test_a_sum_of_another_embedder_counts_as_none() -> None:
     assert merged(foreign, mine).vector_sum.tolist() == EAST.tolist()
     assert merged(foreign, foreign).vector_sum.tolist() == []
     assert merged(mine, foreign).exchanges == 2
+
+
+@pytest.mark.parametrize("pinned", [{"label"}, {"aliases"}, {"label", "aliases"}, {"enabled"}])
+def test_nothing_that_comes_or_goes_changes_what_a_person_set(pinned: set[str]) -> None:
+    first, more = gist(said("Violin lessons!"), EAST), gist(said("Lisbon trip, Lisbon plans."), NORTH)
+    mine = replace(
+        opened("t", "e1", first, (), 5), aliases=("b", "a"), enabled=False, pinned=frozenset(pinned)
+    )
+    grown = joined(mine, "e2", more, 6)
+    left = without(grown, "e1", first, {mine.key})
+    together = joined(united(mine, topic("garden"), 7), "e3", more, 8)
+
+    for changed in (grown, left, merged(grown, topic("garden")), together):
+        assert (changed.pinned, changed.enabled) == (mine.pinned, False)
+        assert changed.label == mine.label or "label" not in pinned
+        assert (changed.aliases[:2] == mine.aliases) == ("aliases" in pinned)
+    assert (left.label == mine.label) == ("label" in pinned)
+    assert "garden" in together.aliases
+
+
+def test_a_key_gives_away_a_phrase_that_nobody_else_said() -> None:
+    for key in ("violin_lessons", "violin_lessons_2"):
+        assert gives_away(key, ["Lisbon", "violin  Lessons!"], ["violin", "Lisbon"])
+        assert not gives_away(key, ["violin lessons"], ["Violin lessons"])
+        assert not gives_away(key, ["violin", "lessons", "violin lessons 2 go"], [])
+    assert not gives_away("violin_lessons", [], [])
+
+    gone = gist(said("Violin lessons!"), EAST)
+    named = replace(opened("t", "e1", gone, (), 5), label="Music", pinned=frozenset({"label"}))
+    left = without(
+        joined(named, "e2", gist(said("Cello strings."), EAST), 6), "e1", gone, {named.key, "music"}
+    )
+    assert (left.key, left.label) == ("music_2", "Music")
+    assert "violin" not in words_of(left)
+
+
+def test_two_topics_that_become_one_hold_what_both_held_and_are_called_by_both_names() -> None:
+    violin, lisbon = topic("Violin lessons, violin lessons."), topic("Lisbon trip plans.", vector=NORTH)
+    lisbon = joined(lisbon, "e2", gist(said("Lisbon trip is long."), NORTH), 9)
+    both = united(violin, lisbon, 7)
+
+    assert (both.id, both.key, both.label, both.exchanges, both.updated_at) == (
+        "t",
+        violin.key,
+        violin.label,
+        3,
+        9,
+    )
+    assert both.vector_sum.tolist() == (EAST + 2 * NORTH).tolist()
+    assert both.former_labels == (lisbon.label,)
+    assert lisbon.label in both.aliases
+    assert both.terms == {**violin.terms, **lisbon.terms}
+    assert [sentence.text for sentence in both.summary] == [
+        "Lisbon trip is long.",
+        "Lisbon trip plans.",
+        "Violin lessons, violin lessons.",
+    ]
+    assert united(both, replace(violin, label="Cello"), 7).former_labels == ("Cello", lisbon.label)
+
+
+def test_what_merged_topics_were_called_stays_an_alias_as_long_as_it_is_not_forgotten() -> None:
+    gone = gist(said("Zebrafish quarantine!"), NORTH)
+    zebrafish = opened("z", "e2", gone, (), 5)
+    both = united(topic("Violin lessons."), zebrafish, 6)
+    for n in range(3, 8):
+        often = ", ".join(f"plant{letter}{n} garden" for letter in 9 * "abcdefghijklmnopqrst")
+        both = joined(both, f"e{n}", gist(said(often), EAST), n)
+    assert zebrafish.label in both.aliases
+
+    left = without(both, "e2", gone, {both.key})
+    assert left.former_labels == ()
+    assert "zebrafish" not in words_of(left)
+
+
+def test_no_topic_has_more_than_sixteen_aliases_the_newest_names_among_them() -> None:
+    both = topic("Violin lessons.")
+    for n in range(30):
+        both = united(both, replace(topic("Lisbon trip."), label=f"name {n}"), n)
+        assert both.former_labels[0] == f"name {n}"
+        assert f"name {n}" in both.aliases
+    assert (len(both.aliases), len(both.former_labels)) == (16, 16)
 
 
 def test_the_overall_summary_quotes_topics_in_the_order_given_until_it_is_long() -> None:

@@ -38,7 +38,8 @@ def test_coverage_is_bm25_over_the_weight_of_the_query(texts: list[list[int]], q
     index = LexicalIndex()
     index.extend([ids(text) for text in texts])
 
-    coverage, holders = index.coverage(ids(query))
+    found = index.coverage(ids(query))
+    coverage, holders = found.scores, found.holders
 
     np.testing.assert_allclose(coverage, slow_coverage(texts, query), rtol=1e-4, atol=1e-6)
     assert ((coverage >= 0) & (coverage <= 1)).all()
@@ -61,8 +62,12 @@ def test_an_index_that_grew_is_the_one_built_at_once(
 
     one, other = at_once.coverage(ids(query)), grown.coverage(ids(query))
 
-    np.testing.assert_array_equal(one[0], other[0])
-    assert {t: p.tolist() for t, p in one[1].items()} == {t: p.tolist() for t, p in other[1].items()}
+    np.testing.assert_array_equal(one.scores, other.scores)
+    np.testing.assert_array_equal(one.phrases, other.phrases)
+    assert one.shares == other.shares
+    assert {t: p.tolist() for t, p in one.holders.items()} == {
+        t: p.tolist() for t, p in other.holders.items()
+    }
     assert (len(at_once), at_once.nbytes) == (len(grown), grown.nbytes)
 
 
@@ -70,21 +75,29 @@ def test_the_greatest_ids_are_terms_like_others() -> None:
     index = LexicalIndex()
     index.extend([ids([0xFFFF_FFFF, 0]), ids([0xFFFF_FFFE])])
 
-    assert index.coverage(ids([0xFFFF_FFFF]))[1][0xFFFF_FFFF].tolist() == [0]
+    assert index.coverage(ids([0xFFFF_FFFF])).holders[0xFFFF_FFFF].tolist() == [0]
 
 
 def test_a_term_that_nobody_holds_weighs_on_the_rest() -> None:
     index = LexicalIndex()
     index.extend([ids([1]), ids([2])])
 
-    assert index.coverage(ids([1, 9]))[0][0] < 0.5 * index.coverage(ids([1]))[0][0]
+    assert index.coverage(ids([1, 9])).scores[0] < 0.5 * index.coverage(ids([1])).scores[0]
 
 
 def test_an_empty_index_covers_nothing_and_grows_in_bytes() -> None:
     index = LexicalIndex()
-    assert index.coverage(ids([1]))[0].tolist() == []
+    assert index.coverage(ids([1])).scores.tolist() == []
     empty = index.nbytes
     index.extend([ids([1, 2])])
     assert index.nbytes > empty
     assert len(index) == 1
-    assert index.coverage(ids([]))[0].tolist() == pytest.approx([0.0])
+    assert index.coverage(ids([])).scores.tolist() == pytest.approx([0.0])
+
+
+def test_neighbouring_words_are_a_phrase_only_side_by_side_in_one_text() -> None:
+    index = LexicalIndex()
+    index.extend([ids([1, 2, 3]), ids([2, 1]), ids([1, 9, 2]), ids([1])])
+    index.extend([ids([2, 1, 2, 1, 2])])
+
+    assert index.coverage(ids([1, 2, 3])).phrases.tolist() == [1.0, 0.0, 0.0, 0.0, 0.5]

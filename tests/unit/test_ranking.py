@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halo_server.domain import Candidates
-from halo_server.ranking import bare_query, explain, named_speakers, rank, shared_terms
+from halo_server.ranking import Choice, bare_query, explain, named_speakers, rank, shared_terms
 
 
 def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
@@ -17,31 +17,54 @@ def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
     def column(name: str, default: Any, kind: Any) -> Any:
         return np.array([message.get(name, default) for message in messages], dtype=kind)
 
+    places = np.arange(len(messages), dtype=np.int64)
+    covers = column("covers", 0, np.float32)
+    # A query of ten words of the same weight: what covers so much of it holds so many of them.
+    holders = {term: np.flatnonzero(covers * 10 > term) for term in range(10)}
+    near, previous = column("near", np.nan, np.float32), column("previous", -1, np.int64)
+    following = np.full(len(messages), -1, dtype=np.int64)
+    following[previous[previous >= 0]] = places[previous >= 0]
     return Candidates(
+        message=places + 1,
         exchange=np.array(
             [message.get("exchange", n + 1) for n, message in enumerate(messages)], dtype=np.int64
         ),
         topic=column("topic", 1, np.int64),
-        previous=column("previous", -1, np.int64),
+        previous=previous,
+        following=following,
+        thread=np.array([message.get("thread", n) for n, message in enumerate(messages)], dtype=np.int32),
         words=column("words", 10, np.float32),
+        terms=column("words", 10, np.float32) / 2,
         asks=column("asks", False, np.bool_),
+        dated=column("dated", False, np.bool_),
+        personal=column("personal", 0, np.float32),
+        specifics=column("specifics", 0, np.float32),
         speaker=column("speaker", -1, np.int32),
         speakers=more.get("speakers", ()),
-        similarity=column("near", np.nan, np.float32),
-        coverage=column("covers", 0, np.float32),
+        assistant=column("assistant", False, np.bool_),
+        replies=column("replies", False, np.bool_),
+        alike=np.array([message.get("alike", n) for n, message in enumerate(messages)], dtype=np.int64),
+        similarity=near,
+        meaning=np.nan_to_num(near, nan=-0.5) * 3,
+        coverage=covers / 2,
+        phrases=column("phrases", 0, np.float32),
         topics=more.get("topics", {}),
         hidden=frozenset(more.get("hidden", ())),
-        holders=more.get("holders", {}),
+        shares=more.get("shares", dict.fromkeys(range(10), 0.1)),
+        holders=more.get("holders", holders),
     )
 
 
+def ranked(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[Choice]:
+    return rank(found, query, hidden=more.get("hidden", found.hidden)).exchanges(limit)
+
+
 def order(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[int]:
-    hidden = more.get("hidden", found.hidden)
-    return [choice.exchange for choice in rank(found, query, limit, hidden=hidden)]
+    return [choice.exchange for choice in ranked(found, query, limit, **more)]
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert rank(candidates(), "peanuts", 5, hidden=frozenset()) == []
+    assert ranked(candidates(), "peanuts") == []
 
 
 @pytest.mark.parametrize(
@@ -50,17 +73,70 @@ def test_nothing_in_nothing_out() -> None:
         ({"near": 0.9}, {"near": 0.1}),
         ({"near": 0.1}, {}),
         ({"covers": 0.8}, {"covers": 0.2}),
+        ({"phrases": 0.5}, {}),
         ({"covers": 0.5}, {"covers": 0.5, "asks": True}),
-        ({"covers": 0.5, "words": 30}, {"covers": 0.5, "words": 3}),
-        ({"topic": 2}, {"topic": 1}),
+        ({"words": 400, "replies": True}, {"words": 200, "replies": True}),
+        ({"personal": 2}, {"personal": 1}),
+        ({"specifics": 2}, {"specifics": 1}),
+        ({"dated": True}, {}),
         ({"speaker": 0}, {"speaker": 1}),
+        ({}, {"assistant": True}),
     ],
 )
 def test_one_reason_more_puts_a_message_first(better: Any, worse: Any) -> None:
-    known = {"topics": {1: 0.1, 2: 0.9}, "speakers": ("Mia", "Ben")}
+    other = {"near": -0.9, "replies": True, "words": 300}
 
-    assert order(candidates(worse, better, {"near": -0.5}, **known), "What did Mia say?")[0] == 2
-    assert order(candidates(better, worse, {"near": -0.5}, **known), "What did Mia say?")[0] == 1
+    assert order(candidates(worse, better, other, speakers=("Mia", "Ben")), "What did Mia say?")[0] == 2
+    assert order(candidates(better, worse, other, speakers=("Mia", "Ben")), "What did Mia say?")[0] == 1
+
+
+@pytest.mark.parametrize("sign", ["personal", "specifics", "dated", "asks"])
+def test_where_nobody_replies_to_anybody_a_message_is_judged_by_what_it_says_alone(sign: str) -> None:
+    assert order(candidates({}, {sign: 1})) == [1, 2]
+    assert order(candidates({sign: 1}, {})) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When did Mia move?", {"dated": True}),
+        ("いつ引っ越しましたか", {"dated": True}),
+        ("Who lives next door?", {"specifics": 1}),
+        ("谁住在隔壁？", {"specifics": 1}),
+    ],
+)
+def test_what_the_question_wants_comes_first(question: str, answer: dict[str, Any]) -> None:
+    assert order(candidates({}, answer), question) == [2, 1]
+    assert order(candidates({}, answer), "Mia?") == [1, 2]
+
+
+def test_a_question_that_was_asked_before_comes_after_what_answers_it() -> None:
+    words = {"shares": {7: 0.6, 8: 0.4}, "holders": {7: np.array([0, 1]), 8: np.array([0])}}
+    asked, answer = {"covers": 0.6, "asks": True, "words": 4}, {"covers": 0.4}
+
+    assert order(candidates(asked, answer, **words)) == [2, 1]
+    assert order(candidates({**asked, "words": 40}, answer, **words)) == [1, 2]
+
+
+def test_what_was_said_again_in_the_same_words_comes_last() -> None:
+    again = [{"covers": 0.5, "alike": 5} for _ in range(3)]
+
+    assert order(candidates(*again, {"covers": 0.1}, {"covers": 0.2})) == [1, 5, 4, 2, 3]
+
+
+def test_where_several_things_are_wanted_several_conversations_are_heard() -> None:
+    found = candidates(
+        {"covers": 0.50, "thread": 1}, {"covers": 0.49, "thread": 1}, {"covers": 0.48, "thread": 2}, {}, {}
+    )
+
+    assert order(found, "Which books did Mia read?")[:3] == [1, 3, 2]
+    assert order(found, "Which book did Mia read?")[:3] == [1, 2, 3]
+
+
+def test_words_that_a_message_and_its_neighbour_hold_together_count_for_both() -> None:
+    apart = {"shares": {7: 0.5, 8: 0.5}, "holders": {7: np.array([0, 2]), 8: np.array([1, 3])}}
+
+    assert order(candidates({}, {}, {}, {"previous": 2, "thread": 2}, **apart))[:2] == [3, 4]
 
 
 def test_a_name_prefers_nobody_when_two_are_named() -> None:
@@ -73,16 +149,16 @@ def test_a_name_prefers_nobody_when_two_are_named() -> None:
 def test_a_short_answer_is_found_by_the_question_before_it() -> None:
     asked, answered, other = {"covers": 0.9, "asks": True}, {"previous": 0, "words": 2}, {"words": 2}
 
-    assert order(candidates(asked, answered, other)) == [1, 2, 3]
+    assert order(candidates(asked, answered, other)) == [2, 1, 3]
 
 
 def test_an_exchange_is_chosen_once_by_its_best_message() -> None:
     said = candidates({"exchange": 7, "near": 0.2}, {"exchange": 7, "near": 0.9, "covers": 1.0})
-    [found] = rank(said, "", 5, hidden=frozenset())
+    [found] = ranked(said)
 
     assert found.exchange == 7
     assert found.similarity == pytest.approx(0.9)
-    [by_words] = rank(candidates({"covers": 0.5}), "", 1, hidden=frozenset())
+    [by_words] = ranked(candidates({"covers": 0.5}))
     assert by_words.similarity is None
 
 
@@ -118,7 +194,7 @@ messages = st.lists(
 @given(said=messages, limit=st.integers(1, 6))
 def test_choices_are_few_different_in_falling_order_and_the_best_of_all(said: Any, limit: int) -> None:
     found = candidates(*said, hidden=[3], topics={1: 0.5, 2: 0.1})
-    whole, few = (rank(found, "", most, hidden=found.hidden) for most in (99, limit))
+    whole, few = (ranked(found, limit=most) for most in (99, limit))
 
     assert few == whole[:limit]
     assert len({choice.exchange for choice in whole}) == len(whole)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halo_server.domain import Change, Document, Scope, Topic
+from halo_server.domain import Change, Document, Scope, Topic, Traits
 from halo_server.index.hot import HotIndexes
 from halo_server.index.scope import ScopeIndex
 from halo_server.text import term_ids
@@ -49,11 +49,11 @@ class Log:
                     exchange,
                     topic,
                     parent,
+                    "user",
                     speaker,
                     vector,
                     term_ids(text),
-                    len(text.split()),
-                    asks=False,
+                    Traits(len(text.split())),
                 )
             )
         self._log("exchange", exchange)

@@ -18,6 +18,7 @@ from halo_server.services.capture import Capture
 from halo_server.services.inventory import Inventory
 from halo_server.services.lifecycle import Forget
 from halo_server.services.retrieve import Retrieve
+from halo_server.services.topics import Topics
 
 __all__ = [
     "Caller",
@@ -47,9 +48,15 @@ class Services:
     capture: Capture
     retrieve: Retrieve
     forget: Forget
+    topics: Topics
     inventory: Inventory
     indexes: HotIndexes
-    degraded: tuple[str, ...]
+    degraded_since_start: tuple[str, ...]
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """What works below its best now."""
+        return tuple(dict.fromkeys((*self.degraded_since_start, *self.retrieve.vectors.degraded)))
 
 
 def _services(request: Request) -> Services:

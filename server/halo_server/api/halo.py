@@ -1,4 +1,4 @@
-"""The HALO door, `/api/v1/memory/…`: a model's calls, captures, searches, deletions and lists, in the seed's spelling.
+"""The HALO door, `/api/v1/memory/…`: a model's calls, captures, searches, deletions, edits and lists, in the seed's spelling.
 
 Each route parses, calls one use case and serialises. A key names its project; a project, end user or id that is another
 key's is answered exactly as one that does not exist.
@@ -35,6 +35,7 @@ from halo_server.api.intake import submission
 from halo_server.domain import JSON, Counts, Exchange, Grant, Instant, Question, Retrieved, Scope, Topic
 from halo_server.errors import FunctionNotFound, InvalidRequest, NotFound
 from halo_server.log import get_logger
+from halo_server.redact import redact
 from halo_server.transcript import natural_query, read_session
 
 __all__ = ["router"]
@@ -65,6 +66,7 @@ _SCOPE = "/projects/{project_key:key}/scopes/{end_user_key:key}"
 Segment = str
 PageLimit = Annotated[int, Query(alias="limit", ge=1, le=100)]
 PageCursor = Annotated[str | None, Query(alias="cursor", max_length=100)]
+WithDisabled = Annotated[bool, Query(alias="includeDisabledTopics")]
 
 
 # -- a model's call, and the capture after the answer -----------------------------------------------------------
@@ -286,6 +288,42 @@ def delete_raw(
     return _deleted(request_id, counts)
 
 
+# -- what a person says of a topic ------------------------------------------------------------------------------
+
+
+@router.patch(
+    f"{_SCOPE}/topics/{{topic_key:key}}",
+    response_model=wire.TopicEntry,
+    responses=_errors(*_OF_A_BODY, 404, 507),
+    openapi_extra=_reads(wire.TopicPatch),
+)
+def edit_topic(
+    project_key: Segment, end_user_key: Segment, topic_key: Segment, body: SmallBody, caller: Caller, use: Use
+) -> Response:
+    """Set a topic's label or aliases, or whether it is retrieved; the answer is the topic. Its key stays."""
+    scope = own_scope(caller, path_key(project_key), path_key(end_user_key))
+    asked = wire.checked(wire.TopicPatch, redact(body.value, use.settings.redact))
+    topic = use.topics.edit(
+        scope, path_key(topic_key), enabled=asked.enabled, label=asked.label, aliases=asked.aliases
+    )
+    return _answer(_topic(topic))
+
+
+@router.post(
+    f"{_SCOPE}/topics/{{topic_key:key}}/merge",
+    response_model=wire.TopicEntry,
+    responses=_errors(*_OF_A_BODY, 404, 507),
+    openapi_extra=_reads(wire.TopicMerge),
+)
+def merge_topic(
+    project_key: Segment, end_user_key: Segment, topic_key: Segment, body: SmallBody, caller: Caller, use: Use
+) -> Response:
+    """Move a topic's exchanges into another; the answer is that one, and the old key leads to it."""
+    scope = own_scope(caller, path_key(project_key), path_key(end_user_key))
+    asked = wire.checked(wire.TopicMerge, body.value)
+    return _answer(_topic(use.topics.merge(scope, path_key(topic_key), asked.into)))
+
+
 # -- lists ------------------------------------------------------------------------------------------------------
 
 
@@ -333,10 +371,13 @@ def list_topics(
     use: Use,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
+    *,
+    disabled: WithDisabled = False,
 ) -> Response:
-    """An end user's topics, oldest first, disabled ones too."""
+    """An end user's topics, oldest first."""
     scope = own_scope(caller, path_key(project_key), path_key(end_user_key))
-    found = use.inventory.topics(scope, after=_read_cursor(cursor, "t") or 0, limit=limit + 1)
+    after = _read_cursor(cursor, "t") or 0
+    found = use.inventory.topics(scope, after=after, limit=limit + 1, include_disabled=disabled)
     following = _cursor("t", found[limit - 1].row) if len(found) > limit else None
     return _answer({"topics": [_topic(topic) for topic in found[:limit]], "nextCursor": following})
 
@@ -349,10 +390,13 @@ def list_raw(
     use: Use,
     limit: PageLimit = 50,
     cursor: PageCursor = None,
+    *,
+    disabled: WithDisabled = False,
 ) -> Response:
-    """An end user's exchanges, newest first, those of disabled topics too."""
+    """An end user's exchanges, newest first."""
     scope = own_scope(caller, path_key(project_key), path_key(end_user_key))
-    found = use.inventory.exchanges(scope, before=_read_cursor(cursor, "r"), limit=limit + 1)
+    before = _read_cursor(cursor, "r")
+    found = use.inventory.exchanges(scope, before=before, limit=limit + 1, include_disabled=disabled)
     page = _within(use, _entries(found[:limit]), {})
     following = _cursor("r", found[len(page) - 1].seq) if len(found) > len(page) else None
     return _answer({"rawEntries": page, "nextCursor": following})
@@ -364,17 +408,21 @@ def list_raw(
     responses=_errors(400, 404),
 )
 def show_raw(
-    project_key: Segment, raw_entry_id: Segment, caller: Caller, use: Use, *, full: bool = False
+    project_key: Segment,
+    raw_entry_id: Segment,
+    caller: Caller,
+    use: Use,
+    *,
+    full: bool = False,
+    disabled: WithDisabled = False,
 ) -> Response:
     """One exchange; with `full=true` its request as it was sent, the earlier messages included."""
     exchange_id = path_key(raw_entry_id)
     scope = _find_exchange(caller, use, path_key(project_key), exchange_id)
-    entry = _entry(use.inventory.exchange(scope, exchange_id))
+    entry = _entry(use.inventory.exchange(scope, exchange_id, include_disabled=disabled))
     if full:
-        entry["requestRaw"] = {
-            **entry["requestRaw"],
-            "messages": use.inventory.sent_messages(scope, exchange_id),
-        }
+        sent = use.inventory.sent_messages(scope, exchange_id, include_disabled=disabled)
+        entry["requestRaw"] = {**entry["requestRaw"], "messages": sent}
     return _answer(entry)
 
 
@@ -502,6 +550,7 @@ def _topic(topic: Topic) -> dict[str, JSON]:
         "summary": " ".join(sentence.text for sentence in topic.summary),
         "summarySources": [sentence.exchange_id for sentence in topic.summary],
         "enabled": topic.enabled,
+        "pinned": sorted(topic.pinned),
         "rawCount": topic.exchanges,
         "updatedAt": _iso(topic.updated_at),
     }

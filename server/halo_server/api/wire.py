@@ -4,7 +4,8 @@ Requests name what is wrong with a field and never repeat it. Answers are docume
 `schemas/`; every field's spelling is the seed's.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
+from unicodedata import category
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +15,7 @@ from pydantic import (
     Field,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -42,11 +44,15 @@ __all__ = [
     "RetrieveRequest",
     "TopicEntry",
     "TopicList",
+    "TopicMerge",
+    "TopicPatch",
     "checked",
 ]
 
 MOST_ENTRIES = 50
 MOST_QUERY_CHARS = 32_768
+MOST_NAME_CHARS = 120
+MOST_ALIASES = 16
 
 
 class _Wire(BaseModel):
@@ -134,6 +140,40 @@ Time = Annotated[Any, BeforeValidator(_time), WithJsonSchema({"type": ["string",
 QueryText = Annotated[str, Field(max_length=MOST_QUERY_CHARS)]
 
 
+def _name(value: JSON, field: str) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    # It stands in sentences a model reads: one line, and something to see.
+    seen = any(c.isprintable() and not c.isspace() for c in text)
+    if not seen or len(text) > MOST_NAME_CHARS or any(category(c) in _NOT_IN_A_LINE for c in text):
+        raise ValueError(
+            f"{field} must be 1 to {MOST_NAME_CHARS} characters, none of them a control character."
+        )
+    return text
+
+
+def _label(value: JSON) -> str | None:
+    return None if value is None else _name(value, "label")
+
+
+def _aliases(value: JSON) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > MOST_ALIASES:
+        raise ValueError(f"aliases must be a list of at most {MOST_ALIASES} names.")
+    return list(dict.fromkeys(_name(alias, "Each alias") for alias in value))
+
+
+_NOT_IN_A_LINE = ("Cc", "Zl", "Zp")
+_NAME_SCHEMA = {"minLength": 1, "maxLength": MOST_NAME_CHARS}
+Label = Annotated[Any, BeforeValidator(_label), WithJsonSchema({"type": ["string", "null"], **_NAME_SCHEMA})]
+_ALIASES_SCHEMA = {
+    "type": ["array", "null"],
+    "items": {"type": "string", **_NAME_SCHEMA},
+    "maxItems": MOST_ALIASES,
+}
+Aliases = Annotated[Any, BeforeValidator(_aliases), WithJsonSchema(_ALIASES_SCHEMA)]
+
+
 def _topic_keys(value: list[str] | None) -> list[str] | None:
     if value is not None and not all(value):
         raise ValueError("topics must be a list of non-empty strings.")
@@ -198,6 +238,26 @@ class DeleteRequest(_Wire):
     include_raw: bool = False
 
 
+class TopicPatch(_Wire):
+    """What a person sets of a topic, one field at least; no job changes it afterwards."""
+
+    enabled: bool | None = None
+    label: Label = None
+    aliases: Aliases = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.enabled is None and self.label is None and self.aliases is None:
+            raise ValueError("Nothing to change: send enabled, label or aliases.")
+        return self
+
+
+class TopicMerge(_Wire):
+    """Which topic takes this one in."""
+
+    into: Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class ProjectRequest(_Wire):
     """A project to make."""
 
@@ -234,6 +294,9 @@ class TopicEntry(_Wire):
     summary: str
     summary_sources: list[str] = Field(description="Ids of the exchanges the summary quotes, in its order.")
     enabled: bool
+    pinned: list[str] = Field(
+        description="What a person set, of aliases, enabled and label (the displayName)."
+    )
     raw_count: int
     updated_at: str
 

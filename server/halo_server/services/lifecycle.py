@@ -1,6 +1,7 @@
 """Forget: an exchange, a topic, an end user or a project leaves the store with everything derived from it."""
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 from halo_server import clustering
 from halo_server.domain import Clock, Counts, NewId, Scope, Topic
@@ -11,8 +12,6 @@ from halo_server.store.store import Store, Transaction
 from halo_server.transcript import read_message
 
 __all__ = ["Forget"]
-
-_UNSORTED = "unsorted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +89,9 @@ class Forget:
             left = clustering.without(topic, exchange_id, gone, set(tx.topic_keys(scope)))
             if left.exchanges:
                 tx.put_topic(scope, left)
+                former = tx.former_keys(scope, topic.row)
+                telling = [key for key in former if clustering.gives_away(key, gone.terms, left.terms)]
+                tx.erase_former_keys(scope, telling)
             else:
                 tx.erase_topic(scope, topic.row)
                 counts = replace(counts, topics=counts.topics + 1)
@@ -115,13 +117,30 @@ class Forget:
         return counts
 
     def _unsorted(self, tx: Transaction, scope: Scope, topic: Topic) -> int:
-        """Return the row of the topic that keeps exchanges whose own topic was erased; it takes over this one's."""
-        kept = next(iter(tx.topics(scope, [_UNSORTED])), None)
-        if kept and kept.row != topic.row:
-            return tx.put_topic(scope, clustering.merged(kept, topic))
-        unsorted = replace(
-            topic, id=self.new_id(), key=_UNSORTED, label=_UNSORTED, aliases=(), summary=(), terms={}
-        )
+        """Return the row of the topic that keeps exchanges whose own topic was erased; it takes over this one's.
+
+        What was hidden stays hidden: there is a place for each of the two.
+        """
+        for number in count(1):
+            key = clustering.UNSORTED if number == 1 else f"{clustering.UNSORTED}_{number}"
+            kept = next(iter(tx.topics(scope, [key])), None)
+            if kept is None or kept.row == topic.row:
+                break
+            if kept.enabled == topic.enabled:
+                return tx.put_topic(scope, clustering.merged(kept, topic))
         if kept:  # the topic being erased is itself called so
-            tx.put_topic(scope, replace(topic, key=f"{_UNSORTED}_{topic.id}"))
-        return tx.put_topic(scope, replace(unsorted, row=0, updated_at=self.clock(), enabled=True))
+            tx.put_topic(scope, replace(topic, key=f"{clustering.UNSORTED}_{topic.id}"))
+        unsorted = Topic(
+            id=self.new_id(),
+            key=key,
+            label=clustering.UNSORTED,
+            aliases=(),
+            summary=(),
+            enabled=topic.enabled,
+            exchanges=topic.exchanges,
+            vector_sum=topic.vector_sum,
+            terms={},
+            updated_at=self.clock(),
+            pinned=topic.pinned & {"enabled"},
+        )
+        return tx.put_topic(scope, unsorted)

@@ -34,16 +34,34 @@ class Retrieve:
         """
         if not question.text.strip():
             return self.store.read(lambda tx: self._newest(tx, scope, question))
+        vector = self._vector(scope, question)
+        return self.store.read(lambda tx: self._best(tx, scope, question, vector))
+
+    def select(self, scope: Scope, question: Question) -> ranking.Selection:
+        """Return every message worth reading for a question that says something, best first.
+
+        Raises:
+            Unavailable: As the store.
+        """
+        vector = self._vector(scope, question)
+        return self.store.read(lambda tx: self._ranked(tx, scope, question, vector)[1])
+
+    def _vector(self, scope: Scope, question: Question) -> Vectors | None:
         # The names that are not part of the question are known to the index; embedding is slow and waits for no moment.
         speakers = self.store.read(lambda tx: self.indexes.open(scope, tx).speakers)
         vector = self.vectors(ranking.bare_query(question.text, speakers) or question.text)
-        return self.store.read(lambda tx: self._best(tx, scope, question, vector if vector.any() else None))
+        return vector if vector.any() else None
 
-    def _best(self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None) -> Retrieved:
+    def _ranked(
+        self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None
+    ) -> tuple[Candidates, ranking.Selection]:
         candidates = self.indexes.open(scope, tx).search(vector, term_ids(question.text))
         hidden = self._hidden(tx, scope, question, candidates)
-        wanted = question.offset + question.limit + 1
-        ranked = ranking.rank(candidates, question.text, wanted, hidden=hidden)[question.offset :]
+        return candidates, ranking.rank(candidates, question.text, hidden=hidden)
+
+    def _best(self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None) -> Retrieved:
+        candidates, selection = self._ranked(tx, scope, question, vector)
+        ranked = selection.exchanges(question.offset + question.limit + 1)[question.offset :]
         chosen = ranked[: question.limit]
         scores = {choice.exchange: choice.score for choice in chosen}
         loaded = tx.exchanges(scope, [choice.exchange for choice in chosen])

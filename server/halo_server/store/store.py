@@ -7,7 +7,7 @@ leave this file; domain values do.
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ from sqlalchemy import (
     insert,
     literal,
     null,
+    or_,
     select,
     update,
 )
@@ -46,6 +47,7 @@ from halo_server.domain import (
     Scope,
     Sentence,
     Topic,
+    Traits,
 )
 from halo_server.errors import StorageFull, Unavailable
 from halo_server.store import tables as t
@@ -334,8 +336,7 @@ class Transaction:
             "speaker": message.speaker,
             "occurred_at": message.occurred_at,
             "terms": added.terms.astype("<u4").tobytes() if message.spoken else None,
-            "words": added.words,
-            "asks": added.asks,
+            **asdict(added.traits),
         }
         stored = self.connection.execute(_ADD_MESSAGE, row).one()
         if added.vector is not None:
@@ -351,10 +352,11 @@ class Transaction:
             found |= {exchange.seq: exchange for exchange in self._with_messages(rows.all())}
         return [found[seq] for seq in seqs if seq in found]
 
-    def exchange(self, scope: Scope, exchange_id: str) -> Exchange | None:
+    def exchange(self, scope: Scope, exchange_id: str, *, include_disabled: bool = True) -> Exchange | None:
         """Return the exchange of that id, or None."""
         here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
-        return next(iter(self._load(_SUMMARY.where(here))), None)
+        asked = _SUMMARY.where(here)
+        return next(iter(self._load(asked if include_disabled else asked.where(_SHOWN))), None)
 
     def latest(
         self,
@@ -370,9 +372,9 @@ class Transaction:
         if before is not None:
             asked = asked.where(t.exchanges.c.seq < before)
         if topic_keys is not None:
-            asked = asked.where(t.topics.c.key.in_(topic_keys))
+            asked = asked.where(_of_keys(scope, topic_keys))
         if not include_disabled:
-            asked = asked.where(func.coalesce(t.topics.c.enabled, literal(value=True)))
+            asked = asked.where(_SHOWN)
         return self._load(asked.order_by(t.exchanges.c.seq.desc()).limit(limit))
 
     def scope_of(self, project: str, exchange_id: str) -> Scope | None:
@@ -391,10 +393,12 @@ class Transaction:
         ).first()
         return (Scope(project, row.end_user), row.key) if row else None
 
-    def sent_messages(self, scope: Scope, exchange_id: str) -> list[Mapping[str, JSON]] | None:
+    def sent_messages(
+        self, scope: Scope, exchange_id: str, *, include_disabled: bool = False
+    ) -> list[Mapping[str, JSON]] | None:
         """Return the request's messages as they were sent, earlier ones of the thread included; None if unknown.
 
-        A message that was erased shows its role and `"erased": true` in its place.
+        A message that was erased shows its role and `"erased": true` in its place, one of a disabled topic `"hidden": true`.
         """
         joined = t.exchanges.join(t.messages, t.messages.c.id == t.exchanges.c.head_id)
         here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
@@ -404,7 +408,10 @@ class Transaction:
             return None
         answered = row.response_id is not None
         chain = self._chain(row.head_id, row.depth - row.sent - answered)
-        return [_raw(message) for message in chain[: len(chain) - answered]]
+        return [
+            _raw(message) if include_disabled or message.shown else _hidden(message)
+            for message in chain[: len(chain) - answered]
+        ]
 
     def _chain(self, head_id: int, floor: int) -> list[Row[Any]]:
         """Return the messages up to `head_id` that are deeper than `floor`, oldest first; from 0 on the whole thread."""
@@ -413,9 +420,13 @@ class Transaction:
         walk = start.cte("walk", recursive=True)
         up = select(*columns, (walk.c.n + 1).label("n")).where(t.messages.c.id == walk.c.parent_id)
         walk = walk.union_all(up.where(t.messages.c.depth > floor) if floor > 0 else up)
-        joined = t.messages.join(walk, walk.c.id == t.messages.c.id)
-        found = select(t.messages.c.role, t.messages.c.raw).select_from(joined).order_by(walk.c.n.desc())
-        return list(self.connection.execute(found))
+        joined = (
+            t.messages.join(walk, walk.c.id == t.messages.c.id)
+            .outerjoin(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq)
+            .outerjoin(t.topics, t.topics.c.row == t.exchanges.c.topic_id)
+        )
+        shown = (t.messages.c.role, t.messages.c.raw, _SHOWN.label("shown"))
+        return list(self.connection.execute(select(*shown).select_from(joined).order_by(walk.c.n.desc())))
 
     def _load(self, asked: Select[Any]) -> list[Exchange]:
         return self._with_messages(self.connection.execute(asked).all())
@@ -430,10 +441,10 @@ class Transaction:
     # -- topics --------------------------------------------------------------------------------------------------
 
     def topics(self, scope: Scope, keys: Iterable[str] | None = None) -> list[Topic]:
-        """Return the scope's topics, oldest first; only those of `keys` if given."""
+        """Return the scope's topics, oldest first; only those of `keys`, present or former, if given."""
         asked = select(t.topics).where(t.topics.c.scope_id == scope.id).order_by(t.topics.c.row)
         if keys is not None:
-            asked = asked.where(t.topics.c.key.in_(list(keys)))
+            asked = asked.where(_of_keys(scope, list(keys)))
         return [self._topic(row) for row in self.connection.execute(asked)]
 
     def _topic(self, row: Row[Any]) -> Topic:
@@ -450,12 +461,18 @@ class Transaction:
             terms=orjson.loads(row.terms),
             updated_at=row.updated_at,
             row=row.row,
+            pinned=frozenset(orjson.loads(row.pinned)),
+            former_labels=tuple(orjson.loads(row.former_labels)),
         )
 
-    def topic_page(self, scope: Scope, *, after: int = 0, limit: int) -> list[Topic]:
+    def topic_page(
+        self, scope: Scope, *, after: int = 0, limit: int, include_disabled: bool = False
+    ) -> list[Topic]:
         """Return topics oldest first, those whose row is after `after`."""
         here = and_(t.topics.c.scope_id == scope.id, t.topics.c.row > after)
         asked = select(t.topics).where(here).order_by(t.topics.c.row).limit(limit)
+        if not include_disabled:
+            asked = asked.where(t.topics.c.enabled)
         return [self._topic(row) for row in self.connection.execute(asked)]
 
     def topics_by_row(self, scope: Scope, rows: Sequence[int]) -> list[Topic]:
@@ -482,8 +499,28 @@ class Transaction:
         return self.connection.scalars(select(t.exchanges.c.topic_id).select_from(joined).where(here)).first()
 
     def topic_keys(self, scope: Scope) -> list[str]:
-        """Return the keys of all topics of the scope."""
-        return list(self.connection.scalars(select(t.topics.c.key).where(t.topics.c.scope_id == scope.id)))
+        """Return the keys of all topics of the scope, former ones too."""
+        present = select(t.topics.c.key).where(t.topics.c.scope_id == scope.id)
+        former = select(t.former_keys.c.key).where(t.former_keys.c.scope_id == scope.id)
+        return list(self.connection.scalars(present.union_all(former)))
+
+    def former_keys(self, scope: Scope, topic_row: int) -> list[str]:
+        """Return the keys of the topics that were merged into this one."""
+        here = and_(t.former_keys.c.scope_id == scope.id, t.former_keys.c.topic_row == topic_row)
+        return list(self.connection.scalars(select(t.former_keys.c.key).where(here)))
+
+    def succeed(self, scope: Scope, topic: Topic, by: Topic) -> None:
+        """Let the key of `topic`, which is about to go, and all that led to it lead to `by`."""
+        here = and_(t.former_keys.c.scope_id == scope.id, t.former_keys.c.topic_row == topic.row)
+        self.connection.execute(update(t.former_keys).where(here).values(topic_row=by.row))
+        row = {"scope_id": scope.id, "key": topic.key, "topic_row": by.row}
+        self.connection.execute(insert(t.former_keys).values(row))
+
+    def erase_former_keys(self, scope: Scope, keys: Sequence[str]) -> None:
+        """Let these former keys lead nowhere."""
+        for part in _chunks(keys):
+            here = and_(t.former_keys.c.scope_id == scope.id, t.former_keys.c.key.in_(part))
+            self.connection.execute(delete(t.former_keys).where(here))
 
     def largest_topics(self, scope: Scope, limit: int) -> list[Topic]:
         """Return the enabled topics with most exchanges, then the newest."""
@@ -511,6 +548,8 @@ class Transaction:
             "embedder": self.embedder if own else "",
             "vector_sum": _pack(topic.vector_sum),
             "updated_at": topic.updated_at,
+            "pinned": _dump(sorted(topic.pinned)),
+            "former_labels": _dump(topic.former_labels),
         }
         number = topic.row
         if number:
@@ -571,6 +610,40 @@ class Transaction:
         )
         return [_unpack(data) for data in self.connection.scalars(found)]
 
+    def without_vector(self, scope: Scope, exchange_id: str) -> list[tuple[int, Mapping[str, JSON]]]:
+        """Return id and content of the exchange's searchable messages that have no vector of this embedder."""
+        here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.id == exchange_id)
+        lacking = (here, t.messages.c.terms.is_not(None), t.vectors.c.message_id.is_(None))
+        columns = (t.messages.c.id, t.messages.c.role, t.messages.c.raw)
+        found: Select[Any] = select(*columns).select_from(_SEARCHABLE).where(*lacking)
+        rows = self.connection.execute(found.order_by(t.messages.c.id), {"embedder": self.embedder})
+        return [(row.id, _raw(row)) for row in rows]
+
+    def add_vectors(
+        self, scope: Scope, exchange: Exchange, vectors: Mapping[int, npt.NDArray[np.float32]]
+    ) -> None:
+        """Write the vectors of those messages of the exchange, by id, that are there and have none."""
+        for message_id, _ in self.without_vector(scope, exchange.id):
+            if message_id in vectors:
+                data = _pack(vectors[message_id])
+                row = {"message_id": message_id, "embedder": self.embedder, "data": data}
+                self.connection.execute(_ADD_VECTOR, row)
+        self._log(scope, "exchange", exchange.seq)
+
+    def topic_before(self, scope: Scope, exchange: Exchange) -> int | None:
+        """Return the row of the topic of the exchange this one follows in its thread, or None."""
+        first = select(func.min(t.messages.c.id)).where(t.messages.c.exchange_seq == exchange.seq)
+        parent = select(t.messages.c.parent_id).where(t.messages.c.id == first.scalar_subquery())
+        joined = t.messages.join(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq)
+        here = and_(t.exchanges.c.scope_id == scope.id, t.messages.c.id == parent.scalar_subquery())
+        return self.connection.scalars(select(t.exchanges.c.topic_id).select_from(joined).where(here)).first()
+
+    def move_exchange(self, scope: Scope, exchange: Exchange, to_row: int) -> None:
+        """Give the exchange to another topic; both topics are the caller's."""
+        here = and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.seq == exchange.seq)
+        self.connection.execute(update(t.exchanges).where(here).values(topic_id=to_row))
+        self._log(scope, "exchange", exchange.seq)
+
     # -- erasure -------------------------------------------------------------------------------------------------
 
     def erase_exchange(self, scope: Scope, exchange_id: str) -> Counts:
@@ -588,6 +661,7 @@ class Transaction:
             "speaker": null(),
             "occurred_at": null(),
             "exchange_seq": null(),
+            **asdict(Traits()),
         }
         blanked = self.connection.execute(
             update(t.messages).where(t.messages.c.exchange_seq == seq).values(blank)
@@ -605,7 +679,8 @@ class Transaction:
         self.connection.execute(update(t.exchanges).where(here).values(topic_id=to_row))
 
     def erase_topic(self, scope: Scope, topic_row: int) -> None:
-        """Erase a topic that has no exchanges any more."""
+        """Erase a topic that has no exchanges any more, and the keys that led to it."""
+        self.erase_former_keys(scope, self.former_keys(scope, topic_row))
         here = and_(t.topics.c.scope_id == scope.id, t.topics.c.row == topic_row)
         self.connection.execute(delete(t.topics).where(here))
         self._log(scope, "topic", topic_row)
@@ -637,7 +712,7 @@ class Transaction:
     def _erase_scopes(self, scope_ids: Select[Any]) -> None:
         mine = select(t.messages.c.id).where(t.messages.c.scope_id.in_(scope_ids))
         self.connection.execute(delete(t.vectors).where(t.vectors.c.message_id.in_(mine)))
-        for table in (t.messages, t.idempotency, t.exchanges, t.topics):
+        for table in (t.messages, t.idempotency, t.exchanges, t.topics, t.former_keys, t.jobs):
             self.connection.execute(delete(table).where(table.c.scope_id.in_(scope_ids)))
         self.connection.execute(delete(t.scopes).where(t.scopes.c.id.in_(scope_ids)))
 
@@ -688,24 +763,30 @@ _SUMMARY = select(
     t.topics.c.key.label("topic_key"),
 ).select_from(t.exchanges.outerjoin(t.topics, t.topics.c.row == t.exchanges.c.topic_id))
 
+# Where no topic is joined there is none to be disabled.
+_SHOWN = func.coalesce(t.topics.c.enabled, literal(value=True))
+
+_SEARCHABLE = t.messages.join(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq).outerjoin(
+    t.vectors, and_(t.vectors.c.message_id == t.messages.c.id, t.vectors.c.embedder == bindparam("embedder"))
+)
+
 _DOCUMENT = (
     select(
         t.messages.c.id,
         t.messages.c.exchange_seq,
         t.exchanges.c.topic_id,
         t.messages.c.spoken_parent_id,
+        t.messages.c.role,
         t.messages.c.speaker,
         t.vectors.c.data,
         t.messages.c.terms,
         t.messages.c.words,
         t.messages.c.asks,
+        t.messages.c.personal,
+        t.messages.c.specifics,
+        t.messages.c.dated,
     )
-    .select_from(
-        t.messages.join(t.exchanges, t.exchanges.c.seq == t.messages.c.exchange_seq).outerjoin(
-            t.vectors,
-            and_(t.vectors.c.message_id == t.messages.c.id, t.vectors.c.embedder == bindparam("embedder")),
-        )
-    )
+    .select_from(_SEARCHABLE)
     .where(t.messages.c.terms.is_not(None))
 )
 
@@ -739,6 +820,12 @@ _CHANGES = (
 
 def _in_scope(scope: Scope, seqs: Sequence[int]) -> Any:
     return and_(t.exchanges.c.scope_id == scope.id, t.exchanges.c.seq.in_(seqs))
+
+
+def _of_keys(scope: Scope, keys: Sequence[str]) -> Any:
+    """Topics that have one of these keys, or had it before they were merged."""
+    former = and_(t.former_keys.c.scope_id == scope.id, t.former_keys.c.key.in_(keys))
+    return or_(t.topics.c.key.in_(keys), t.topics.c.row.in_(select(t.former_keys.c.topic_row).where(former)))
 
 
 def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -783,6 +870,10 @@ def _raw(row: Row[Any]) -> Mapping[str, JSON]:
     return cast(Mapping[str, JSON], orjson.loads(row.raw))
 
 
+def _hidden(row: Row[Any]) -> Mapping[str, JSON]:
+    return {"role": row.role, "content": None, "hidden": True}
+
+
 def _exchange(row: Row[Any], said: Sequence[Row[Any]]) -> Exchange:
     return Exchange(
         id=row.id,
@@ -802,11 +893,11 @@ def _document(row: Row[Any]) -> Document:
         exchange=row.exchange_seq,
         topic=row.topic_id or 0,
         parent=row.spoken_parent_id,
+        role=row.role,
         speaker=row.speaker,
         vector=_unpack(row.data) if row.data is not None else None,
         terms=np.frombuffer(row.terms, dtype="<u4").astype(np.uint32),
-        words=row.words,
-        asks=bool(row.asks),
+        traits=Traits(row.words, bool(row.asks), row.personal, row.specifics, bool(row.dated)),
     )
 
 

@@ -16,13 +16,16 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 __all__ = [
     "api_keys",
     "changes",
     "exchanges",
+    "former_keys",
     "idempotency",
+    "jobs",
     "messages",
     "meta",
     "metadata",
@@ -104,6 +107,9 @@ messages = Table(
     Column("terms", LargeBinary),  # uint32 little-endian token ids; null: not searchable
     Column("words", Integer, nullable=False),
     Column("asks", Boolean, nullable=False),
+    Column("personal", Integer, nullable=False, server_default="0"),  # words for the speaker's own person
+    Column("specifics", Integer, nullable=False, server_default="0"),  # names and numbers
+    Column("dated", Boolean, nullable=False, server_default=false()),  # says when something was or will be
     Index(None, "scope_id", "path"),
     Index(None, "scope_id", "digest"),
     Index(None, "exchange_seq"),
@@ -161,7 +167,38 @@ topics = Table(
     Column("embedder", Text, nullable=False),  # whose vectors were summed
     Column("vector_sum", LargeBinary, nullable=False),  # float32 little-endian
     Column("updated_at", BigInteger, nullable=False),
+    Column("pinned", Text, nullable=False, server_default="[]"),  # JSON list: the fields a person set
+    Column("former_labels", Text, nullable=False, server_default="[]"),  # JSON list: of topics merged into it
     UniqueConstraint("scope_id", "key"),
+    sqlite_autoincrement=True,
+)
+
+former_keys = Table(
+    "former_keys",
+    metadata,
+    Column("scope_id", LargeBinary, ForeignKey("scopes.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", Text, primary_key=True),  # of a topic that was merged into another
+    Column("topic_row", BigInteger, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", _RowId, primary_key=True, autoincrement=True),
+    Column("kind", Text, nullable=False),
+    Column(
+        "scope_id", LargeBinary, nullable=False
+    ),  # no foreign key: a job outlives its scope and finds nothing
+    Column("payload", Text, nullable=False),  # JSON object: ids, never text of anybody
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    Column("lease", Text),  # who holds it; a worker that lost its lease changes nothing
+    Column("failure", Text),  # why the last attempt failed: a code, no text
+    Column("dead", Boolean, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index(None, "dead", "due_at"),
+    Index(None, "scope_id", "kind"),
     sqlite_autoincrement=True,
 )
 
