@@ -39,6 +39,7 @@ from halo_sdk.lint import Fault, lint, lint_history
 from halo_sdk.types import (
     CaptureResult,
     FunctionResponse,
+    MatchedMessage,
     Outcome,
     RawEntry,
     Reply,
@@ -68,6 +69,7 @@ __all__ = [
     "HaloTimeoutError",
     "IdempotencyError",
     "InvalidArgumentsError",
+    "MatchedMessage",
     "Memory",
     "NotFoundError",
     "Outcome",

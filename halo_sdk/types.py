@@ -201,6 +201,18 @@ class Topic(Value):
     raw_count: int | None = None
 
 
+class MatchedMessage(Value):
+    """A message of an entry that the question found.
+
+    Attributes:
+        message: Its place in the request's messages; None for the response.
+        why: What speaks for it, such as `words` or `meaning`.
+    """
+
+    message: int | None = None
+    why: Many[str] = ()
+
+
 class RawEntry(Value):
     """One captured exchange, verbatim."""
 
@@ -211,6 +223,7 @@ class RawEntry(Value):
     occurred_at: str | None = None
     recorded_at: str | None = None
     score: float | None = None
+    matched: Many[MatchedMessage] = ()
 
 
 class FunctionResponse(Value):

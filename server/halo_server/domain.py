@@ -24,6 +24,7 @@ __all__ = [
     "Grant",
     "Instant",
     "Job",
+    "Match",
     "Message",
     "NewId",
     "Project",
@@ -161,10 +162,24 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """A message of an exchange that a question found.
+
+    Attributes:
+        place: Its place in the request; None for the response.
+        why: What speaks for it: `words`, `meaning`, `phrase`, `speaker`; `context` when only what stands beside it does.
+    """
+
+    place: int | None
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """One captured round of user and assistant, immutable: the source of everything derived.
 
     Attributes:
+        messages: The numbers of the request's messages.
         request: The messages this exchange added to its thread, oldest first.
         response: The assistant's answer; None when the exchange has none.
         state: The application state that came with it.
@@ -178,7 +193,9 @@ class Exchange:
     state: Mapping[str, JSON]
     occurred_at: Instant
     recorded_at: Instant
+    messages: tuple[int, ...] = ()
     score: float | None = None
+    matched: tuple[Match, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

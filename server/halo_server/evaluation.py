@@ -251,14 +251,15 @@ class Replay:
 def exchanges(messages: Sequence[LabelledMessage]) -> Iterator[Sequence[LabelledMessage]]:
     """Yield what an application would hand over at the end of each exchange: the session up to there.
 
-    An exchange ends where the user speaks again after an answer. Where nobody answers in all the session, each message is an
-    exchange of its own: sent with those before it, they would be one turn.
+    An exchange ends where the user speaks again after an answer, or after anything where nobody answers in all the session.
     """
-    if len({message.role for message in messages}) < 2:
-        yield from ([message] for message in messages)
-        return
+    alone = len({message.role for message in messages}) < 2
     for end in range(1, len(messages) + 1):
-        if end == len(messages) or (messages[end].role, messages[end - 1].role) == ("user", "assistant"):
+        if (
+            end == len(messages)
+            or alone
+            or (messages[end].role, messages[end - 1].role) == ("user", "assistant")
+        ):
             yield messages[:end]
 
 

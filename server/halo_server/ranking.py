@@ -64,6 +64,8 @@ _SPREAD = (
     0.2  # in standard deviations: less for each hit of the same conversation, where several things are wanted
 )
 _SPREAD_DEPTH = 80
+_MOST_HITS = 3  # of one exchange
+_CLOSE = 1.5  # standard deviations nearer than any message from which a message is near in meaning
 
 _Scores = npt.NDArray[np.float32]
 _Places = npt.NDArray[np.int64]
@@ -77,21 +79,36 @@ class Hit:
         message, exchange: The numbers the store gave them.
         score: Compares only within one ranking.
         similarity: Cosine with the query; None where only words were compared.
+        why: See `Match`.
     """
 
     message: int
     exchange: int
     score: float
     similarity: float | None
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One exchange and how well its best message fits; see `Hit`."""
+    """One exchange and the hits within it, best first; there is at least one."""
 
-    exchange: int
-    score: float
-    similarity: float | None
+    hits: tuple[Hit, ...]
+
+    @property
+    def exchange(self) -> int:
+        """The number the store gave it."""
+        return self.hits[0].exchange
+
+    @property
+    def score(self) -> float:
+        """How well its best message fits; compares only within one ranking."""
+        return self.hits[0].score
+
+    @property
+    def similarity(self) -> float | None:
+        """Cosine of its best message; None where only words were compared."""
+        return self.hits[0].similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +118,12 @@ class Selection:
     messages: tuple[Hit, ...] = ()
 
     def exchanges(self, limit: int) -> list[Choice]:
-        """Return at most `limit` exchanges in the order of their best messages."""
-        best: dict[int, Choice] = {}
+        """Return at most `limit` exchanges in the order of their best messages, each with at most `_MOST_HITS` of them."""
+        best: dict[int, list[Hit]] = {}
         for hit in self.messages:
-            if hit.exchange not in best:
-                if len(best) == limit:
-                    break
-                best[hit.exchange] = Choice(hit.exchange, hit.score, hit.similarity)
-        return list(best.values())
+            if hit.exchange in best or len(best) < limit:
+                best.setdefault(hit.exchange, []).append(hit)
+        return [Choice(tuple(hits[:_MOST_HITS])) for hits in best.values()]
 
 
 def named_speakers(query: str, speakers: Sequence[str]) -> list[str]:
@@ -150,8 +165,9 @@ def rank(candidates: Candidates, query: str, *, hidden: frozenset[int]) -> Selec
     order = np.argsort(-scores, kind="stable")  # the earlier of equals first
     if wanted.several:
         order = _spread(order, scores, candidates.thread)
+    speaker = _named_speaker(candidates, query)
     return Selection(
-        tuple(_hit(candidates, scores, place) for place in _each_once(order, candidates, scores))
+        tuple(_hit(candidates, scores, place, speaker) for place in _each_once(order, candidates, scores))
     )
 
 
@@ -190,10 +206,16 @@ def _of_its_kind(candidates: Candidates, query: str) -> _Scores:
     length = _standard(np.log1p(candidates.terms))
     kind = talk * (short * chat + (1 - short) * (_LENGTH_LONG * length + _ASKS_LONG * candidates.asks))
     kind += _ASSISTANT * candidates.assistant
-    named = named_speakers(query, candidates.speakers)
-    if len(named) == 1:
-        kind += _NAMED * (candidates.speaker == candidates.speakers.index(named[0]))
+    speaker = _named_speaker(candidates, query)
+    if speaker is not None:
+        kind += _NAMED * (candidates.speaker == speaker)
     return kind.astype(np.float32)
+
+
+def _named_speaker(candidates: Candidates, query: str) -> int | None:
+    """Return the place of the only speaker the query names."""
+    named = named_speakers(query, candidates.speakers)
+    return candidates.speakers.index(named[0]) if len(named) == 1 else None
 
 
 def _short(candidates: Candidates) -> _Scores:
@@ -275,13 +297,20 @@ def _each_once(order: _Places, candidates: Candidates, scores: _Scores) -> list[
     return first + again
 
 
-def _hit(candidates: Candidates, scores: _Scores, place: int) -> Hit:
+def _hit(candidates: Candidates, scores: _Scores, place: int, speaker: int | None) -> Hit:
     near = float(candidates.similarity[place])
+    signs = {
+        "words": candidates.coverage[place] > 0,
+        "phrase": candidates.phrases[place] > 0,
+        "meaning": candidates.meaning[place] >= _CLOSE,
+        "speaker": speaker is not None and candidates.speaker[place] == speaker,
+    }
     return Hit(
         message=int(candidates.message[place]),
         exchange=int(candidates.exchange[place]),
         score=float(scores[place]),
         similarity=None if np.isnan(near) else near,
+        why=tuple(sign for sign, holds in signs.items() if holds) or ("context",),
     )
 
 

@@ -323,3 +323,14 @@ def test_a_capture_of_nothing_is_refused(door, session):
 def test_an_answer_alone_or_a_bare_string_is_an_exchange(door, session):
     assert capture(door, session, response="Hello.").status_code == 201
     assert len(listed(door)) == 1
+
+
+def test_somebody_who_goes_on_speaking_is_heard_once(door):
+    """Without an answer between them, each message sent after those before it is an exchange of its own."""
+    said = [{"role": "user", "content": f"My cat Miso is {n} years old."} for n in (1, 2, 3)]
+    for end in (1, 2, 3):
+        door.capture(said[:end], None)
+    entries = listed(door)
+    assert [entry["requestRaw"]["messages"] for entry in entries] == [[said[2]], [said[1]], [said[0]]]
+    again = door.capture(said, None)
+    assert again["duplicate"] is True

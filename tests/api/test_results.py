@@ -383,3 +383,16 @@ def test_a_database_that_does_not_answer_is_not_ready(door, monkeypatch):
         assert (answer.status_code, answer.json()["code"]) == (503, "UNAVAILABLE")
         assert "heliotrope" not in answer.text
     assert door.send("GET", "/healthz", key=None).json() == {"ok": True}
+
+
+def test_an_entry_says_which_of_its_messages_the_question_found_and_why(door):
+    door.capture(
+        [{"role": "user", "content": "My cat is called Miso.", "name": "Ana"}],
+        "Miso is a lovely name for a cat.",
+    )
+    door.capture("I bought a green bicycle.", "Enjoy the ride.")
+    (entry, *_) = door.retrieve("What is Ana's cat called?", limit=1)["rawEntries"]
+    found = {match["message"]: match["why"] for match in entry["matched"]}
+    assert {"words", "speaker"} <= set(found[0])
+    assert "words" in found[None]
+    assert "matched" not in door.call("What is Ana's cat called?")["functionResponse"]["rawEntries"][0]

@@ -98,6 +98,7 @@ def test_what_was_captured_is_answered_to_the_next_call(open_door, embedder):
                 "occurredAt": entry["recordedAt"],
                 "recordedAt": entry["recordedAt"],
                 "score": entry["score"],
+                "matched": entry["matched"],
             }
         ],
         "functionResponse": {

@@ -69,7 +69,7 @@ def test_the_interval_is_as_wide_as_the_questions_disagree() -> None:
         ("uaua", ["ua", "uaua"]),
         ("uuaau", ["uuaa", "uuaau"]),
         ("aua", ["a", "aua"]),
-        ("uuu", ["u", "u", "u"]),
+        ("uuu", ["u", "uu", "uuu"]),
         ("a", ["a"]),
         ("", []),
     ],

@@ -529,7 +529,10 @@ def _entry(exchange: Exchange) -> dict[str, JSON]:
         "occurredAt": _iso(exchange.occurred_at),
         "recordedAt": _iso(exchange.recorded_at),
     }
-    return entry if exchange.score is None else {**entry, "score": exchange.score}
+    if exchange.score is None:
+        return entry
+    matched = [{"message": match.place, "why": list(match.why)} for match in exchange.matched]
+    return {**entry, "score": exchange.score, "matched": matched}
 
 
 def _compact(entry: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -270,6 +270,15 @@ class TopicName(_Wire):
     topic_key: str
 
 
+class MatchedMessage(_Wire):
+    """A message of an entry that the question found."""
+
+    message: int | None = Field(description="Its place in requestRaw.messages; null for the response.", ge=0)
+    why: list[str] = Field(
+        description="words, phrase, meaning, speaker; context when only what stands beside it speaks for it."
+    )
+
+
 class RawEntry(_Wire):
     """One exchange as it was said."""
 
@@ -280,6 +289,9 @@ class RawEntry(_Wire):
     occurred_at: str
     recorded_at: str
     score: float | None = None
+    matched: list[MatchedMessage] | None = Field(
+        default=None, description="Its messages that the question found, best first."
+    )
     truncated: bool | None = None
 
 

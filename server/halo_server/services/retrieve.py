@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from halo_server import ranking
-from halo_server.domain import Candidates, Exchange, Question, Retrieved, Scope, Topic, Vectors
+from halo_server.domain import Candidates, Exchange, Match, Question, Retrieved, Scope, Topic, Vectors
 from halo_server.index.hot import HotIndexes
 from halo_server.services.vectors import QueryVectors
 from halo_server.store.store import Store, Transaction
@@ -63,9 +63,9 @@ class Retrieve:
         candidates, selection = self._ranked(tx, scope, question, vector)
         ranked = selection.exchanges(question.offset + question.limit + 1)[question.offset :]
         chosen = ranked[: question.limit]
-        scores = {choice.exchange: choice.score for choice in chosen}
-        loaded = tx.exchanges(scope, [choice.exchange for choice in chosen])
-        exchanges = tuple(replace(exchange, score=round(scores[exchange.seq], 4)) for exchange in loaded)
+        by_number = {choice.exchange: choice for choice in chosen}
+        loaded = tx.exchanges(scope, list(by_number))
+        exchanges = tuple(_found(exchange, by_number[exchange.seq]) for exchange in loaded)
         # By key, not by the index's row: the index may already show a later moment, in which an exchange has moved.
         topics = _in_order(tx.topics(scope, {exchange.topic_key for exchange in exchanges}), exchanges)
         near = max((choice.similarity or 0.0 for choice in chosen), default=0.0)
@@ -91,6 +91,13 @@ class Retrieve:
         topics = _in_order(tx.topics(scope, {exchange.topic_key for exchange in exchanges}), exchanges)
         reason = ranking.explain([topic.label for topic in topics], [], asked=False, close=False)
         return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(found) > question.limit)
+
+
+def _found(exchange: Exchange, choice: ranking.Choice) -> Exchange:
+    """Return the exchange with how well it fits and which of its messages do."""
+    places = {message: place for place, message in enumerate(exchange.messages)}
+    matched = tuple(Match(places.get(hit.message), hit.why) for hit in choice.hits)
+    return replace(exchange, score=round(choice.score, 4), matched=matched)
 
 
 def _in_order(topics: Sequence[Topic], exchanges: Sequence[Exchange]) -> tuple[Topic, ...]:

@@ -875,15 +875,17 @@ def _hidden(row: Row[Any]) -> Mapping[str, JSON]:
 
 
 def _exchange(row: Row[Any], said: Sequence[Row[Any]]) -> Exchange:
+    request = [message for message in said if message.id != row.response_id]
     return Exchange(
         id=row.id,
         seq=row.seq,
         topic_key=row.topic_key or "",
-        request=tuple(_raw(message) for message in said if message.id != row.response_id),
+        request=tuple(_raw(message) for message in request),
         response=next((_raw(message) for message in said if message.id == row.response_id), None),
         state=orjson.loads(row.state),
         occurred_at=row.occurred_at,
         recorded_at=row.recorded_at,
+        messages=tuple(message.id for message in request),
     )
 
 
