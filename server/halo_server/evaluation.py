@@ -210,7 +210,7 @@ class Replay:
     def search(self, question: str) -> list[str]:
         """Return the ids of the messages found, best first, each once."""
         selection = self._retrieve.select(self._scope, Question(question, _MOST))
-        found = (one for hit in selection.messages for one in self._ids[hit.message])
+        found = (one for hit in selection.messages(_MOST) for one in self._ids[hit.message])
         return list(dict.fromkeys(found))[:_MOST]
 
     def documents(self) -> list[tuple[str, Document]]:

@@ -8,7 +8,7 @@ It changes when a better measurement says so.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,17 +113,49 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Messages, best first."""
+    """Messages, best first. A hit is made when it is asked for: a scope has thousands of messages, an answer a few.
 
-    messages: tuple[Hit, ...] = ()
+    Attributes:
+        order: Places in `candidates`, best first.
+        speaker: Place of the only speaker the query names.
+    """
+
+    candidates: Candidates
+    scores: _Scores
+    order: _Places
+    speaker: int | None = None
+
+    def messages(self, limit: int) -> list[Hit]:
+        """Return at most `limit` messages."""
+        return [self._hit(place) for place in self.order[:limit].tolist()]
 
     def exchanges(self, limit: int) -> list[Choice]:
         """Return at most `limit` exchanges in the order of their best messages, each with at most `_MOST_HITS` of them."""
-        best: dict[int, list[Hit]] = {}
-        for hit in self.messages:
-            if hit.exchange in best or len(best) < limit:
-                best.setdefault(hit.exchange, []).append(hit)
-        return [Choice(tuple(hits[:_MOST_HITS])) for hits in best.values()]
+        exchange = self.candidates.exchange[self.order]
+        _, firsts = np.unique(exchange, return_index=True)
+        best = exchange[np.sort(firsts)[:limit]]
+        hits: dict[int, list[Hit]] = {number: [] for number in best.tolist()}
+        for place in self.order[np.isin(exchange, best)].tolist():
+            found = hits[int(self.candidates.exchange[place])]
+            if len(found) < _MOST_HITS:
+                found.append(self._hit(place))
+        return [Choice(tuple(found)) for found in hits.values()]
+
+    def _hit(self, place: int) -> Hit:
+        candidates, near = self.candidates, float(self.candidates.similarity[place])
+        signs = {
+            "words": candidates.coverage[place] > 0,
+            "phrase": candidates.phrases[place] > 0,
+            "meaning": candidates.meaning[place] >= _CLOSE,
+            "speaker": self.speaker is not None and candidates.speaker[place] == self.speaker,
+        }
+        return Hit(
+            message=int(candidates.message[place]),
+            exchange=int(candidates.exchange[place]),
+            score=float(self.scores[place]),
+            similarity=None if np.isnan(near) else near,
+            why=tuple(sign for sign, holds in signs.items() if holds) or ("context",),
+        )
 
 
 def named_speakers(query: str, speakers: Sequence[str]) -> list[str]:
@@ -150,7 +182,7 @@ def rank(candidates: Candidates, query: str, *, hidden: frozenset[int]) -> Selec
         hidden: Topic rows nothing may be chosen from.
     """
     if not len(candidates.exchange):
-        return Selection()
+        return Selection(candidates, np.empty(0, np.float32), np.empty(0, np.int64))
     wanted = wants(query)
     scores = _of_itself(candidates) + _of_its_place(candidates) + _of_its_kind(candidates, query)
     short = _short(candidates)
@@ -165,10 +197,8 @@ def rank(candidates: Candidates, query: str, *, hidden: frozenset[int]) -> Selec
     order = np.argsort(-scores, kind="stable")  # the earlier of equals first
     if wanted.several:
         order = _spread(order, scores, candidates.thread)
-    speaker = _named_speaker(candidates, query)
-    return Selection(
-        tuple(_hit(candidates, scores, place, speaker) for place in _each_once(order, candidates, scores))
-    )
+    order = _each_once(order[np.isfinite(scores[order])], candidates.alike)
+    return Selection(candidates, scores, order, _named_speaker(candidates, query))
 
 
 def _of_itself(candidates: Candidates) -> _Scores:
@@ -226,7 +256,7 @@ def _short(candidates: Candidates) -> _Scores:
 
 def _asked_before(candidates: Candidates) -> npt.NDArray[np.bool_]:
     """Tell which messages ask the same: questions that hold the query's words and hardly any other."""
-    held = _share(candidates, lambda places: places)
+    held = _share(candidates)
     return (
         candidates.asks & (held >= _REPEATED) & (candidates.terms <= _REPEATED_TERMS * len(candidates.shares))
     )
@@ -234,18 +264,19 @@ def _asked_before(candidates: Candidates) -> npt.NDArray[np.bool_]:
 
 def _together(candidates: Candidates) -> _Scores:
     """Return the share of the query's weight whose words a message, or one beside it, holds."""
-
-    def beside(places: _Places) -> _Places:
-        around = np.concatenate([places, candidates.previous[places], candidates.following[places]])
-        return np.unique(around[around >= 0])
-
-    return _share(candidates, beside)
+    return _share(candidates, candidates.previous, candidates.following)
 
 
-def _share(candidates: Candidates, reach: Callable[[_Places], _Places]) -> _Scores:
-    share = np.zeros(len(candidates.exchange), dtype=np.float32)
+def _share(candidates: Candidates, *beside: _Places) -> _Scores:
+    """Return the share of the query's weight whose words each message, or one it stands beside, holds."""
+    size = len(candidates.exchange)
+    share = np.zeros(size, dtype=np.float32)
     for term, places in candidates.holders.items():
-        share[reach(places)] += candidates.shares[term]
+        holds = np.zeros(size + 1, dtype=np.bool_)  # the last is the place that is nowhere
+        holds[places] = True
+        for steps in beside:
+            holds[steps[places]] = True
+        share += np.float32(candidates.shares[term]) * holds[:size]
     return share
 
 
@@ -285,33 +316,12 @@ def _spread(order: _Places, scores: _Scores, thread: npt.NDArray[np.int32]) -> _
     return np.concatenate([first[chosen], order[_SPREAD_DEPTH:]])
 
 
-def _each_once(order: _Places, candidates: Candidates, scores: _Scores) -> list[int]:
-    """Return the places that may be chosen, those whose words were chosen already at the end."""
-    seen: set[int] = set()
-    first: list[int] = []
-    again: list[int] = []
-    for place in order[np.isfinite(scores[order])].tolist():
-        words = int(candidates.alike[place])
-        (again if words in seen else first).append(place)
-        seen.add(words)
-    return first + again
-
-
-def _hit(candidates: Candidates, scores: _Scores, place: int, speaker: int | None) -> Hit:
-    near = float(candidates.similarity[place])
-    signs = {
-        "words": candidates.coverage[place] > 0,
-        "phrase": candidates.phrases[place] > 0,
-        "meaning": candidates.meaning[place] >= _CLOSE,
-        "speaker": speaker is not None and candidates.speaker[place] == speaker,
-    }
-    return Hit(
-        message=int(candidates.message[place]),
-        exchange=int(candidates.exchange[place]),
-        score=float(scores[place]),
-        similarity=None if np.isnan(near) else near,
-        why=tuple(sign for sign, holds in signs.items() if holds) or ("context",),
-    )
+def _each_once(order: _Places, alike: npt.NDArray[np.int64]) -> _Places:
+    """Return the order with the messages whose words were chosen already at the end."""
+    _, firsts = np.unique(alike[order], return_index=True)
+    is_first = np.zeros(len(order), dtype=np.bool_)
+    is_first[firsts] = True
+    return np.concatenate([order[is_first], order[~is_first]])
 
 
 def explain(labels: Sequence[str], words: Sequence[str], *, asked: bool, close: bool) -> str:

@@ -154,10 +154,18 @@ class LexicalIndex:
         for first, second in pairs:
             one, other = self._postings.get(first), self._postings.get(second)
             if one and other:
-                ends = np.intersect1d(one.positions.values + 1, other.positions.values, assume_unique=True)
+                ends = _common(one.positions.values + 1, other.positions.values)
                 documents = np.searchsorted(self._starts.values, ends, side="right") - 1
                 held[documents] += 1  # each document once, however often it says it
         return held / np.float32(max(1, len(pairs)))
+
+
+def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return what two ascending arrays have in common, by looking the fewer up among the more."""
+    fewer, more = (one, other) if len(one) <= len(other) else (other, one)
+    at = np.minimum(np.searchsorted(more, fewer), len(more) - 1)
+    common: npt.NDArray[np.int64] = fewer[more[at] == fewer]
+    return common
 
 
 def _grouped(terms: _Ids) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:

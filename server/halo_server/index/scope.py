@@ -65,7 +65,7 @@ class ScopeIndex:
             self._dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
         )
         self._vectors = faiss.IndexIDMap2(half)
-        self._background = np.empty((0, self._dim), dtype=np.float32)
+        self._background = faiss.IndexFlatIP(self._dim)
         self._lexical = LexicalIndex()
         self._rows = np.empty(16, dtype=_ROW)
         self._size = 0
@@ -82,7 +82,7 @@ class ScopeIndex:
         return (
             _EMPTY
             + int(self._vectors.ntotal) * (2 * self._dim + 40)
-            + self._background.nbytes
+            + int(self._background.ntotal) * 4 * self._dim
             + self._rows.nbytes
             + self._lexical.nbytes
             + objects
@@ -140,10 +140,9 @@ class ScopeIndex:
         self._lexical.extend([document.terms for document in documents])
         embedded = [(place, d.vector) for place, d in enumerate(documents, start) if d.vector is not None]
         self._add_vectors(np.array([place for place, _ in embedded]), [vector for _, vector in embedded])
-        missing = _DEPTH - len(self._background)
+        missing = _DEPTH - int(self._background.ntotal)
         if missing > 0 and embedded:
-            first = np.stack([vector for _, vector in embedded[:missing]]).astype(np.float32)
-            self._background = np.concatenate([self._background, first])
+            self._background.add(np.stack([vector for _, vector in embedded[:missing]]).astype(np.float32))
 
     def _row(self, place: int, document: Document) -> tuple[object, ...]:
         """Return what the index keeps of a message, and let the one before it know of it."""
@@ -239,9 +238,10 @@ class ScopeIndex:
         is_topic = ids[0] >= _TOPIC
         similarity[ids[0][~is_topic]] = found[0][~is_topic]
         topics = dict(zip((ids[0][is_topic] - _TOPIC).tolist(), found[0][is_topic].tolist(), strict=True))
-        usual = self._background @ query[0]
-        if not len(usual):
+        if not self._background.ntotal:
             return similarity, np.zeros(size, dtype=np.float32), topics
+        # By FAISS too: a product of numpy's takes every core, and waits for the busy ones.
+        usual, _ = self._background.search(query, int(self._background.ntotal))
         # What was not returned lies below the farthest that was.
         filled = np.where(np.isnan(similarity), np.nanmin(similarity) if size else 0.0, similarity)
         meaning = (filled - usual.mean()) / (usual.std() + 1e-6)
