@@ -195,7 +195,7 @@ def rank(candidates: Candidates, query: str, *, hidden: frozenset[int]) -> Selec
     if hidden:
         scores = np.where(np.isin(candidates.topic, list(hidden)), -np.inf, scores)
     order = np.argsort(-scores, kind="stable")  # the earlier of equals first
-    if wanted.several:
+    if wanted.several and _talk(candidates) == 1.0:  # records of one kind stand together
         order = _spread(order, scores, candidates.thread)
     order = _each_once(order[np.isfinite(scores[order])], candidates.alike)
     return Selection(candidates, scores, order, _named_speaker(candidates, query))
@@ -230,7 +230,7 @@ def _of_its_place(candidates: Candidates) -> _Scores:
 def _of_its_kind(candidates: Candidates, query: str) -> _Scores:
     """Return what speaks for a message whatever it says; among records, where nobody talks to anybody, nearly nothing does."""
     short = _short(candidates)
-    talk = min(1.0, _TALK * float(candidates.replies.mean()))
+    talk = _talk(candidates)
     chat = _PERSONAL * candidates.personal + _SPECIFIC * candidates.specifics
     chat += _DATED * candidates.dated + _ASKS * candidates.asks
     length = _standard(np.log1p(candidates.terms))
@@ -246,6 +246,11 @@ def _named_speaker(candidates: Candidates, query: str) -> int | None:
     """Return the place of the only speaker the query names."""
     named = named_speakers(query, candidates.speakers)
     return candidates.speakers.index(named[0]) if len(named) == 1 else None
+
+
+def _talk(candidates: Candidates) -> float:
+    """Return how far people talk to each other here, from 0 (records) to 1."""
+    return min(1.0, _TALK * float(candidates.replies.mean()))
 
 
 def _short(candidates: Candidates) -> _Scores:

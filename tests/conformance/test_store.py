@@ -84,8 +84,10 @@ def test_an_exchange_is_stored_with_its_messages_and_its_receipt_names_it(memory
             state={"plan": "gold"},
             occurred_at=NOW,
             recorded_at=NOW,
+            messages=stored[0].messages,
         )
     ]
+    assert len(stored[0].messages) == 1
     assert (receipt.index, receipt.duplicate, receipt.sanitized, receipt.truncated) == (
         "ready",
         False,

@@ -219,8 +219,9 @@ class Capture:
             ended = tx.ending_at(scope, last)
             if ended or _heard(tx, scope, last)[0].erased:
                 return self._receipt(tx, scope, submission, ended or "", duplicate=True)
-        if last and submission.response is None and known < len(thread.messages):
-            return _Plan(known, last)  # somebody went on speaking: there is no question to repeat
+        new = thread.messages[known:]
+        if last and new and submission.response is None and all(message.role == "user" for message in new):
+            return _Plan(known, last)  # the user went on speaking: there is no question to repeat
         # An answer given anew repeats its question, so that each exchange can be read alone.
         turn = _newest_turn(submission.messages)
         repeated_messages = sum(message.spoken for message in thread.messages[turn:known])
