@@ -179,16 +179,27 @@ def test_a_group_has_an_end_however_many_wait(group: Group, lite: Engine) -> Non
     assert _names(lite) == names
 
 
+def losing(connection: Connection) -> None:
+    connection.connection.driver_connection.rollback()  # type: ignore[union-attr]
+
+
 def test_when_the_database_gives_up_the_transaction_nobody_is_told_it_was_kept(
     group: Group, lite: Engine
 ) -> None:
-    def lose(connection: Connection) -> None:
-        connection.connection.driver_connection.rollback()  # type: ignore[union-attr]
-
-    outcomes = group.run(put("a"), put("b"), lose)
+    outcomes = group.run(put("a"), put("b"), losing)
 
     assert outcomes[:2] == [LostTransactionError, LostTransactionError]
     assert issubclass(outcomes[2], OperationalError | LostTransactionError)
+    assert _names(lite) == []
+    assert group.writer.run(put("later")) == "later"
+    assert _names(lite) == ["later"]
+
+
+def test_what_comes_after_the_loss_is_told_the_truth_too(group: Group, lite: Engine) -> None:
+    outcomes = group.run(losing, put("a"), put("b"))
+
+    assert issubclass(outcomes[0], OperationalError | LostTransactionError)
+    assert outcomes[1:] == [LostTransactionError, LostTransactionError]
     assert _names(lite) == []
     assert group.writer.run(put("later")) == "later"
     assert _names(lite) == ["later"]

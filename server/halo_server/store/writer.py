@@ -84,6 +84,8 @@ class GroupWriter:
             batch = self._batch = self._batch or _Batch(self._connection)
             batch.size += 1
             try:
+                if self._is_lost():
+                    raise LostTransactionError
                 with self._connection.begin_nested():
                     result = work(self._connection)
             finally:
@@ -101,6 +103,10 @@ class GroupWriter:
         with self._turn:
             self._connection.close()
 
+    def _is_lost(self) -> bool:
+        """Whether the database ended the open transaction by itself: a savepoint would then be one of its own, and kept."""
+        return not self._connection.connection.driver_connection.in_transaction  # type: ignore[union-attr]
+
     def _take_turn(self) -> None:
         with self._arrivals:
             self._waiting += 1
@@ -114,7 +120,7 @@ class GroupWriter:
         self._batch = None
         try:
             # After an automatic rollback the driver would commit nothing, without a word.
-            if not self._connection.connection.driver_connection.in_transaction:  # type: ignore[union-attr]
+            if self._is_lost():
                 batch.error = LostTransactionError()
                 batch.transaction.rollback()
             else:
