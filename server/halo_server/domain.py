@@ -247,6 +247,7 @@ class Document:
 
     Attributes:
         parent: `message` of the nearest searchable message before it in its thread; None at the start.
+        digest: The keyed digest of who said what: the same for messages of the same words.
         terms: Token ids with repetition, uint32.
     """
 
@@ -254,6 +255,7 @@ class Document:
     exchange: int
     topic: int
     parent: int | None
+    digest: bytes
     role: str
     speaker: str | None
     vector: npt.NDArray[np.float32] | None
@@ -277,13 +279,13 @@ class Candidates:
         speaker: int32: place in `speakers`; -1 when nobody is named.
         assistant: Whether an assistant without a name of its own said it.
         replies: Whether it follows what somebody else said.
-        alike: int64: the same for messages of the same words.
+        alike: int64: the same for messages in which the same role says the same words.
+        eligible: Whether it may be chosen; the others are there for what stands beside them.
         similarity: float32, cosine in [-1, 1]; NaN where it is unknown.
         meaning: float32: `similarity` in standard deviations from that of any message of the scope; 0 where it is unknown.
         coverage: float32 in [0, 1]: how much of the query's words the message covers (BM25).
         phrases: float32 in [0, 1]: how many of the query's pairs of neighbouring words it holds.
         topics: Row -> cosine of each enabled topic's vector with the query.
-        hidden: Rows of the disabled topics.
         shares: Query term -> its share of the query's weight; the shares sum to 1.
         holders: Query term -> places of the messages that hold it, ascending; absent when none does.
     """
@@ -305,12 +307,12 @@ class Candidates:
     assistant: npt.NDArray[np.bool_]
     replies: npt.NDArray[np.bool_]
     alike: npt.NDArray[np.int64]
+    eligible: npt.NDArray[np.bool_]
     similarity: npt.NDArray[np.float32]
     meaning: npt.NDArray[np.float32]
     coverage: npt.NDArray[np.float32]
     phrases: npt.NDArray[np.float32]
     topics: Mapping[int, float]
-    hidden: frozenset[int]
     shares: Mapping[int, float]
     holders: Mapping[int, npt.NDArray[np.int64]]
 

@@ -396,3 +396,13 @@ def test_an_entry_says_which_of_its_messages_the_question_found_and_why(door):
     assert {"words", "speaker"} <= set(found[0])
     assert "words" in found[None]
     assert "matched" not in door.call("What is Ana's cat called?")["functionResponse"]["rawEntries"][0]
+
+
+def test_a_taste_that_changed_is_not_taken_for_the_same_words_said_again(door):
+    door.capture("I like coffee.", "Noted.")
+    door.capture("I don't like coffee any more.", "Noted, no coffee.")
+    for n in range(3):
+        door.capture(f"My bicycle number {n} is green.", "Nice.")
+    found = door.retrieve("Do I like coffee?", limit=2)["rawEntries"]
+    said = {entry["requestRaw"]["messages"][0]["content"] for entry in found}
+    assert said == {"I like coffee.", "I don't like coffee any more."}

@@ -44,23 +44,23 @@ def candidates(*messages: dict[str, Any], **more: Any) -> Candidates:
         assistant=column("assistant", False, np.bool_),
         replies=column("replies", False, np.bool_),
         alike=np.array([message.get("alike", n) for n, message in enumerate(messages)], dtype=np.int64),
+        eligible=column("eligible", True, np.bool_),
         similarity=near,
         meaning=np.nan_to_num(near, nan=-0.5) * 3,
         coverage=covers / 2,
         phrases=column("phrases", 0, np.float32),
         topics=more.get("topics", {}),
-        hidden=frozenset(more.get("hidden", ())),
         shares=more.get("shares", dict.fromkeys(range(10), 0.1)),
         holders=more.get("holders", holders),
     )
 
 
-def ranked(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[Choice]:
-    return rank(found, query, hidden=more.get("hidden", found.hidden)).exchanges(limit)
+def ranked(found: Candidates, query: str = "", limit: int = 9) -> list[Choice]:
+    return rank(found, query).exchanges(limit)
 
 
-def order(found: Candidates, query: str = "", limit: int = 9, **more: Any) -> list[int]:
-    return [choice.exchange for choice in ranked(found, query, limit, **more)]
+def order(found: Candidates, query: str = "", limit: int = 9) -> list[int]:
+    return [choice.exchange for choice in ranked(found, query, limit)]
 
 
 def test_nothing_in_nothing_out() -> None:
@@ -80,14 +80,16 @@ def test_nothing_in_nothing_out() -> None:
         ({"specifics": 2}, {"specifics": 1}),
         ({"dated": True}, {}),
         ({"speaker": 0}, {"speaker": 1}),
+        ({"topic": 2}, {"topic": 1}),
         ({}, {"assistant": True}),
     ],
 )
 def test_one_reason_more_puts_a_message_first(better: Any, worse: Any) -> None:
     other = {"near": -0.9, "replies": True, "words": 300}
+    known = {"topics": {1: 0.1, 2: 0.9}, "speakers": ("Mia", "Ben")}
 
-    assert order(candidates(worse, better, other, speakers=("Mia", "Ben")), "What did Mia say?")[0] == 2
-    assert order(candidates(better, worse, other, speakers=("Mia", "Ben")), "What did Mia say?")[0] == 1
+    assert order(candidates(worse, better, other, **known), "What did Mia say?")[0] == 2
+    assert order(candidates(better, worse, other, **known), "What did Mia say?")[0] == 1
 
 
 @pytest.mark.parametrize("sign", ["personal", "specifics", "dated", "asks"])
@@ -168,12 +170,11 @@ def test_an_exchange_is_chosen_once_by_its_best_message() -> None:
     assert by_words.similarity is None
 
 
-def test_hidden_topics_are_not_chosen_unless_asked_for() -> None:
-    found = candidates({"topic": 1, "covers": 0.9}, {"topic": 2}, hidden=[1])
+def test_only_what_is_eligible_is_chosen_and_the_others_still_stand_beside_it() -> None:
+    asked = {"covers": 0.9, "asks": True, "eligible": False}
 
-    assert order(found) == [2]
-    assert order(found, hidden=frozenset()) == [1, 2]
-    assert order(found, hidden=frozenset({1, 2})) == []
+    assert order(candidates(asked, {"previous": 0}, {})) == [2, 3]
+    assert order(candidates(asked)) == []
 
 
 def test_a_long_exchange_does_not_crowd_the_others_out() -> None:
@@ -190,6 +191,7 @@ messages = st.lists(
             "words": st.integers(0, 300),
             "asks": st.booleans(),
             "topic": st.integers(0, 3),
+            "eligible": st.booleans(),
         }
     ),
     min_size=1,
@@ -199,13 +201,13 @@ messages = st.lists(
 
 @given(said=messages, limit=st.integers(1, 6))
 def test_choices_are_few_different_in_falling_order_and_the_best_of_all(said: Any, limit: int) -> None:
-    found = candidates(*said, hidden=[3], topics={1: 0.5, 2: 0.1})
+    found = candidates(*said, topics={1: 0.5, 2: 0.1})
     whole, few = (ranked(found, limit=most) for most in (99, limit))
 
     assert few == whole[:limit]
     assert len({choice.exchange for choice in whole}) == len(whole)
     assert [choice.score for choice in whole] == sorted((choice.score for choice in whole), reverse=True)
-    assert {choice.exchange for choice in whole} == {n for n, m in enumerate(said, 1) if m["topic"] != 3}
+    assert {choice.exchange for choice in whole} == {n for n, m in enumerate(said, 1) if m["eligible"]}
     assert all(np.isfinite(choice.score) for choice in whole)
 
 

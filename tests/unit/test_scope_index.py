@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from halo_server.domain import Change, Document, Scope, Topic, Traits
+from halo_server.index import scope
 from halo_server.index.hot import HotIndexes
 from halo_server.index.scope import ScopeIndex
 from halo_server.text import term_ids
@@ -49,6 +50,7 @@ class Log:
                     exchange,
                     topic,
                     parent,
+                    text.encode().ljust(16, b"."),
                     "user",
                     speaker,
                     vector,
@@ -135,24 +137,55 @@ def test_a_vector_that_comes_later_than_the_first_words_is_found(log: Log, index
 
 
 def test_topics_move_hide_return_and_go(log: Log, index: ScopeIndex) -> None:
-    def look() -> tuple[dict[int, float], frozenset[int]]:
+    def look() -> tuple[dict[int, float], list[int]]:
         index.catch_up(ANA, log)
         found = index.search(unit(3)[None], term_ids(""))
-        return dict(found.topics), found.hidden
+        return dict(found.topics), found.exchange[found.eligible].tolist()
 
-    log.say(1, "violin")
+    log.say(1, "violin", topic=1)
+    log.say(2, "peanuts", topic=2)
     log.put(1, unit(3))
     log.put(2, unit(4))
-    assert look() == ({1: 1.0, 2: 0.0}, frozenset())
+    assert look() == ({1: 1.0, 2: 0.0}, [1, 2])
     log.put(1, unit(4))
     log.put(2, unit(3), enabled=False)
-    assert look() == ({1: 0.0}, frozenset({2}))
+    assert look() == ({1: 0.0}, [1])
     log.put(2, unit(3))
     log.drop(1)
-    assert look() == ({2: 1.0}, frozenset())
+    assert look() == ({2: 1.0}, [1, 2])
     log.put(3, np.zeros(DIM, np.float32), exchanges=0)
-    assert look() == ({2: 1.0}, frozenset())
+    assert look() == ({2: 1.0}, [1, 2])
     assert log.asked == [None, [], [], []]
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few messages be many."""
+    monkeypatch.setattr(scope, "_DEPTH", 4)
+    monkeypatch.setattr(scope, "_WORTH", 8)
+
+
+@pytest.mark.parametrize("words", ["violin", "nothing of it"])
+def test_a_small_topic_of_a_large_scope_is_found_whole(
+    log: Log, index: ScopeIndex, narrow: None, words: str
+) -> None:
+    """What is near and covers the question elsewhere takes no place from what was asked for."""
+    for exchange in range(1, 41):
+        log.say(exchange, "violin", topic=2 if exchange % 20 == 0 else 1)
+    log.put(1, unit(0), enabled=False)
+    log.put(2, unit(0))
+    index.catch_up(ANA, log)
+
+    for found in (
+        index.search(unit(1)[None], term_ids(words)),
+        index.search(unit(1)[None], term_ids(words), only={2}, include_disabled=True),
+    ):
+        assert found.exchange[found.eligible].tolist() == [20, 40]
+        assert not np.isnan(found.similarity[found.eligible]).any()
+    whole = index.search(unit(1)[None], term_ids(words), include_disabled=True)
+    assert whole.eligible.all()
+    assert len(whole.exchange) < 40
+    assert index.search(unit(1)[None], term_ids(words), only=set()).eligible.any() is np.False_
 
 
 def test_a_topic_without_a_sum_of_this_embedder_is_no_neighbour(log: Log, index: ScopeIndex) -> None:

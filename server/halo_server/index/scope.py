@@ -4,8 +4,7 @@ Exact and alone: filtering a shared approximate index starves small tenants (10 
 cache of the store, caught up from the change log before each search; what it cannot follow step by step it rebuilds.
 """
 
-import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import faiss
 import numpy as np
@@ -172,7 +171,7 @@ class ScopeIndex:
             speaker,
             assistant,
             replies,
-            zlib.crc32(np.sort(document.terms).tobytes()) if len(document.terms) else -document.message,
+            int.from_bytes(document.digest[:8], signed=True),
         )
 
     def _replace_topics(self, scope: Scope, source: Source, rows: set[int]) -> None:
@@ -194,18 +193,28 @@ class ScopeIndex:
         if len(vectors):
             self._vectors.add_with_ids(np.stack(vectors).astype(np.float32), ids.astype(np.int64))
 
-    def search(self, query: Vectors | None, terms: npt.NDArray[np.uint32]) -> Candidates:
-        """Return what the vectors and the words say of every message.
+    def search(
+        self,
+        query: Vectors | None,
+        terms: npt.NDArray[np.uint32],
+        *,
+        only: Collection[int] | None = None,
+        include_disabled: bool = False,
+    ) -> Candidates:
+        """Return what the vectors and the words say of every message that may answer.
 
         Args:
             query: Shape (1, dim), unit length; None searches by words alone.
             terms: Token ids of the query; none searches by meaning alone.
+            only: Rows of the topics to choose from; all when None.
+            include_disabled: Choose from disabled topics too.
         """
         with self._lock.reading():
             size, rows = self._size, self._rows[: self._size]
+            eligible = self._eligible(rows["topic"], only, include_disabled=include_disabled)
             covered = self._lexical.coverage(terms)
-            similarity, meaning, topics = self._near(query, size)
-            places = _worth(rows, similarity, covered.scores)
+            similarity, meaning, topics = self._near(query, eligible)
+            places = _worth(rows, eligible, similarity, covered.scores)
             at = np.full(size + 1, -1, dtype=np.int64)  # one more, for the place that is nowhere
             at[places] = np.arange(len(places))
             taken = rows[places]
@@ -215,47 +224,70 @@ class ScopeIndex:
                 previous=at[taken["previous"]],
                 following=at[taken["following"]],
                 speakers=tuple(self._speakers),
+                eligible=eligible[places],
                 similarity=similarity[places],
                 meaning=meaning[places],
                 coverage=covered.scores[places],
                 phrases=covered.phrases[places],
                 topics=topics,
-                hidden=frozenset(self._hidden),
                 shares=covered.shares,
                 holders=held,
             )
 
+    def _eligible(
+        self, topic: npt.NDArray[np.int64], only: Collection[int] | None, *, include_disabled: bool
+    ) -> npt.NDArray[np.bool_]:
+        eligible = np.ones(len(topic), dtype=np.bool_)
+        if only is not None:
+            eligible &= np.isin(topic, list(only))
+        if self._hidden and not include_disabled:
+            eligible &= ~np.isin(topic, list(self._hidden))
+        return eligible
+
     def _near(
-        self, query: Vectors | None, size: int
+        self, query: Vectors | None, eligible: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], dict[int, float]]:
         """Return the cosines of the nearest messages, all in standard deviations, and the cosines of the topics."""
-        similarity = np.full(size, np.nan, dtype=np.float32)
+        similarity = np.full(len(eligible), np.nan, dtype=np.float32)
+        unknown = np.zeros(len(eligible), dtype=np.float32)
         if query is None or not self._vectors.ntotal:
-            return similarity, np.zeros(size, dtype=np.float32), {}
+            return similarity, unknown, {}
         most = min(int(self._vectors.ntotal), _DEPTH + len(self._topics))
         faiss.omp_set_num_threads(1)  # holds for the calling thread only
-        found, ids = self._vectors.search(query, most)
+        found, ids = self._vectors.search(query, most, params=self._among(eligible))
         is_topic = ids[0] >= _TOPIC
-        similarity[ids[0][~is_topic]] = found[0][~is_topic]
+        is_message = (ids[0] >= 0) & ~is_topic  # FAISS fills up with -1
+        similarity[ids[0][is_message]] = found[0][is_message]
         topics = dict(zip((ids[0][is_topic] - _TOPIC).tolist(), found[0][is_topic].tolist(), strict=True))
-        if not self._background.ntotal:
-            return similarity, np.zeros(size, dtype=np.float32), topics
+        if not is_message.any():
+            return similarity, unknown, topics
         # By FAISS too: a product of numpy's takes every core, and waits for the busy ones.
         usual, _ = self._background.search(query, int(self._background.ntotal))
         # What was not returned lies below the farthest that was.
-        filled = np.where(np.isnan(similarity), np.nanmin(similarity) if size else 0.0, similarity)
+        filled = np.where(np.isnan(similarity), np.nanmin(similarity), similarity)
         meaning = (filled - usual.mean()) / (usual.std() + 1e-6)
         return similarity, meaning.astype(np.float32), topics
 
+    def _among(self, eligible: npt.NDArray[np.bool_]) -> faiss.SearchParameters | None:
+        """Return what keeps FAISS to these messages and the topics: chosen afterwards, few of a large scope would be left."""
+        if eligible.all():
+            return None
+        topics = np.array([_TOPIC + row for row in self._topics], dtype=np.int64)
+        kept = np.concatenate([np.flatnonzero(eligible), topics])
+        return faiss.SearchParameters(sel=faiss.IDSelectorBatch(kept))  # type: ignore[call-arg]  # the stub has none
+
 
 def _worth(
-    rows: npt.NDArray[np.void], similarity: npt.NDArray[np.float32], coverage: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.void],
+    eligible: npt.NDArray[np.bool_],
+    similarity: npt.NDArray[np.float32],
+    coverage: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.int64]:
     """Return the places of the messages worth ranking, ascending, each with the two before and after it."""
     if len(rows) <= _WORTH:
         return np.arange(len(rows))
     near = np.flatnonzero(~np.isnan(similarity))
-    covering = np.argpartition(-coverage, _DEPTH)[:_DEPTH]
+    covering = np.argpartition(-(coverage * eligible), _DEPTH)[:_DEPTH]
     places = np.union1d(near, covering[coverage[covering] > 0])
     for _ in range(2):
         places = np.union1d(places, np.concatenate([rows["previous"][places], rows["following"][places]]))

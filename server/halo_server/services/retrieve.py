@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from halo_server import ranking
 from halo_server.domain import Candidates, Exchange, Match, Question, Retrieved, Scope, Topic, Vectors
 from halo_server.index.hot import HotIndexes
@@ -55,9 +53,12 @@ class Retrieve:
     def _ranked(
         self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None
     ) -> tuple[Candidates, ranking.Selection]:
-        candidates = self.indexes.open(scope, tx).search(vector, term_ids(question.text))
-        hidden = self._hidden(tx, scope, question, candidates)
-        return candidates, ranking.rank(candidates, question.text, hidden=hidden)
+        keys = question.topic_keys
+        only = None if keys is None else {topic.row for topic in tx.topics(scope, keys)}
+        candidates = self.indexes.open(scope, tx).search(
+            vector, term_ids(question.text), only=only, include_disabled=question.include_disabled
+        )
+        return candidates, ranking.rank(candidates, question.text)
 
     def _best(self, tx: Transaction, scope: Scope, question: Question, vector: Vectors | None) -> Retrieved:
         candidates, selection = self._ranked(tx, scope, question, vector)
@@ -72,15 +73,6 @@ class Retrieve:
         shared = _shared(question.text, candidates, exchanges)
         reason = ranking.explain([topic.label for topic in topics], shared, asked=True, close=near >= _CLOSE)
         return Retrieved(topics, exchanges, reason, tx.summary(scope), more=len(ranked) > question.limit)
-
-    def _hidden(
-        self, tx: Transaction, scope: Scope, question: Question, candidates: Candidates
-    ) -> frozenset[int]:
-        hidden = frozenset[int]() if question.include_disabled else candidates.hidden
-        if question.topic_keys is None:
-            return hidden
-        asked = {topic.row for topic in tx.topics(scope, question.topic_keys)}
-        return hidden | (frozenset(np.unique(candidates.topic).tolist()) - asked)
 
     def _newest(self, tx: Transaction, scope: Scope, question: Question) -> Retrieved:
         wanted = question.offset + question.limit + 1
